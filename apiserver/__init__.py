@@ -1,0 +1,1 @@
+"""The porch.kpt.dev API server."""

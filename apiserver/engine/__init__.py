@@ -1,0 +1,1 @@
+"""The rules of package revisions and the use cases built on them."""

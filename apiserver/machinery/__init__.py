@@ -1,0 +1,1 @@
+"""Kubernetes API machinery over FastAPI; knows nothing of packages."""

@@ -1,0 +1,81 @@
+"""What a served kind is: one definition, built in or (later) from a CustomResourceDefinition.
+
+Routes, discovery, OpenAPI, tables, validation and selectors all follow from it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from krm.meta.errors import Cause, ResourceName
+
+Json = dict[str, Any]
+Schema = dict[str, Any]
+"""A structural OpenAPI v3 schema: ``type`` on every node, no ``$ref``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One printer column; ``value`` takes the decoded object and returns a cell (None: missing)."""
+
+    name: str
+    type: str
+    """string, integer, number, boolean or date."""
+    value: Callable[[Json], Any]
+    description: str = ""
+    format: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A kind with its resource: names, scope, schema, columns, selectable fields and rules.
+
+    ``schema`` describes the whole object except that ``metadata`` is always ObjectMeta. ``selectable``
+    maps a field selector's name to the extractor of its value; metadata.name and metadata.namespace are always
+    selectable. ``validate`` sees (new, old or None) after schema validation and returns causes. ``prepare``
+    may fill or normalise (new, old or None) in place before validation. ``label`` tells whether the name must be a
+    DNS label rather than a subdomain.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    schema: Schema
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    status: bool = False
+    """Has a status subresource: the main resource ignores status, /status ignores the rest."""
+    selectable: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
+    strategic: bool = False
+    """Accepts strategic merge patches (core kinds)."""
+    merge_keys: Mapping[str, str] = field(default_factory=dict)
+    """Dotted path of a list → its strategic merge key."""
+    unconditional_update: bool = False
+    """PUT without resourceVersion is allowed."""
+    create_on_update: bool = False
+    """PUT of a missing object creates it."""
+    generation: bool = True
+    label_name: bool = False
+    sealed: bool = False
+    prepare: Callable[[Json, Json | None], None] | None = None
+    validate: Callable[[Json, Json | None], Sequence[Cause]] | None = None
+
+    @property
+    def resource(self) -> ResourceName:
+        """The resource for messages and storage keys (``str()`` gives ``plural.group``)."""
+        return ResourceName(self.plural, self.group)
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of its lists."""
+        return f"{self.kind}List"
+
+    @property
+    def api_version(self) -> str:
+        """``group/version``, or the version alone for core kinds."""
+        return f"{self.group}/{self.version}" if self.group else self.version

@@ -1,0 +1,1 @@
+"""What each served resource does, verb by verb."""

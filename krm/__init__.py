@@ -1,0 +1,1 @@
+"""Kubernetes Resource Model: objects, packages and functions; no HTTP, no SQL, no Git."""

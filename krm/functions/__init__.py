@@ -1,0 +1,1 @@
+"""The function pipeline and the functions that run in process."""

@@ -1,0 +1,1 @@
+"""What every Kubernetes object has: metadata, conditions, names, selectors, errors."""

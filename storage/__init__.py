@@ -1,0 +1,1 @@
+"""Where objects and package contents live: the log, the watch cache, Git."""

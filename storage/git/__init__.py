@@ -1,0 +1,1 @@
+"""Registered remotes as local bare clones, used at object level."""

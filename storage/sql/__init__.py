@@ -1,0 +1,1 @@
+"""The append-only log in SQLite or PostgreSQL."""
