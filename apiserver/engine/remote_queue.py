@@ -1,0 +1,234 @@
+"""One conversation with a remote at a time, shared by everybody who waits for it.
+
+Each registered repository has one queue. Jobs that wait together (approvals, deletions, drafts of the outbox) are
+planned on one view of the refs and leave in one atomic compare-and-swap push (``decisions.md`` 8). When the
+remote moved meanwhile, the queue syncs and plans again. Nothing but the queue position is held while a remote is
+waited for.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from apiserver.engine.registered import RegisteredRepository
+from krm.meta.errors import Conflict, InternalError, ResourceName, ServiceUnavailable, StatusError
+from storage.git.clone import RefUpdate
+from storage.git.errors import GitError, PushRejected, RefMoved
+from storage.interfaces import GitObject
+
+log = structlog.get_logger(__name__)
+
+REVISIONS = ResourceName("packagerevisions", "porch.kpt.dev")
+MAX_BATCH = 64
+"""Jobs in one push; bounds the size of a pack and of the commands that one refusal fails."""
+MAX_ATTEMPTS = 6
+"""Plans of one batch before giving up; each follows a sync, so only a remote that moves all the time gets there."""
+
+
+class RefView:
+    """The refs and objects that one push is planned on; a working copy, thrown away on failure."""
+
+    def __init__(self, repository: RegisteredRepository) -> None:
+        self.repository = repository
+        self.known = repository.clone.refs
+        self._wanted: dict[str, str | None] = {}
+        self._new: dict[str, GitObject] = {}
+
+    def get(self, ref: str) -> str | None:
+        """Return where a ref will be after what is planned so far."""
+        return self._wanted[ref] if ref in self._wanted else self.known.get(ref)
+
+    def read(self, oid: str) -> GitObject:
+        """Read an object, planned ones included (makes the view an ``ObjectSource``)."""
+        planned = self._new.get(oid)
+        return planned if planned is not None else self.repository.objects.read(oid)
+
+    def add(self, refs: dict[str, str | None], objects: Sequence[GitObject]) -> None:
+        """Plan ref moves together with the objects they need."""
+        self._wanted.update(refs)
+        self._new.update((obj.id, obj) for obj in objects)
+
+    def updates(self) -> list[RefUpdate]:
+        """Return the commands of the push; a ref that ends where it began needs none."""
+        return [
+            RefUpdate(ref, self.known.get(ref), new)
+            for ref, new in self._wanted.items()
+            if self.known.get(ref) != new
+        ]
+
+    def objects(self) -> list[GitObject]:
+        """Return the objects that the push carries."""
+        return list(self._new.values())
+
+
+class PushJob(Protocol):
+    """Something that moves refs. ``plan`` runs in a Git thread, ``settle`` in the event loop after the push."""
+
+    name: str
+    urgent: bool
+
+    def plan(self, view: RefView) -> None:
+        """Add the job's refs and objects to the view; raise a StatusError to leave the batch alone."""
+        ...
+
+    async def settle(self) -> None:
+        """Record the success; the remote has it."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    job: PushJob
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def fail(self, error: StatusError) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()  # an abandoned request must not warn that nobody looked
+
+    def succeed(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+class RemoteQueue:
+    """The queue of one repository. ``sync`` is called between pushes, on demand or when the remote moved."""
+
+    def __init__(self, repository: RegisteredRepository, sync: Callable[[], Awaitable[None]]) -> None:
+        self._repository = repository
+        self._sync = sync
+        self._waiting: list[_Waiting] = []
+        self._conversation = asyncio.Lock()
+        self._drain: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def submit(self, job: PushJob) -> None:
+        """Wait until the remote has the job's refs and the job is settled.
+
+        A cancelled caller does not take the job back.
+
+        Raises:
+            StatusError: the job was refused, or the remote was.
+        """
+        if self._closed:
+            raise ServiceUnavailable(f'repository "{self._repository.settings.name}" is no longer registered')
+        waiting = _Waiting(job)
+        self._waiting.append(waiting)
+        if self._drain is None or self._drain.done():
+            self._drain = asyncio.create_task(self._work())
+        await asyncio.shield(waiting.done)
+
+    async def synchronize(self) -> None:
+        """Bring the log up to date with the remote, between two pushes.
+
+        Raises:
+            GitError: the remote could not be read.
+        """
+        async with self._conversation:
+            await self._sync()
+
+    async def close(self) -> None:
+        """Refuse new jobs, fail those that wait, and let the push under way finish."""
+        self._closed = True
+        gone = ServiceUnavailable(f'repository "{self._repository.settings.name}" is no longer registered')
+        while self._waiting:
+            self._waiting.pop().fail(gone)
+        if self._drain is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._drain
+
+    async def _work(self) -> None:
+        while self._waiting:
+            async with self._conversation:
+                batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+                if batch:
+                    await self._push_together(batch)
+
+    async def _push_together(self, batch: list[_Waiting]) -> None:
+        """Push a batch; when the remote refuses it as a whole, each job alone."""
+        try:
+            await self._push(batch)
+        except PushRejected as rejected:
+            if len(batch) == 1:
+                batch[0].fail(refusal(self._repository, batch[0].job.name, rejected))
+                return
+            for waiting in batch:
+                if not waiting.done.done():
+                    await self._push_together([waiting])
+        except GitError as error:
+            for waiting in batch:
+                waiting.fail(unavailable(self._repository, error))
+        except Exception:
+            log.exception("push failed unexpectedly", repository=self._repository.settings.key)
+            for waiting in batch:
+                waiting.fail(InternalError.because("the push failed unexpectedly; the server's log says why"))
+
+    async def _push(self, batch: list[_Waiting]) -> None:
+        repository = self._repository
+        for _attempt in range(MAX_ATTEMPTS):
+            try:
+                planned = await repository.run(self._attempt, [w for w in batch if not w.done.done()])
+            except RefMoved:
+                await self._sync()
+                continue
+            results = await asyncio.gather(*(w.job.settle() for w in planned), return_exceptions=True)
+            for waiting, result in zip(planned, results, strict=True):
+                self._answer(waiting, result)
+            return
+        why = "the remote kept moving while this was pushed; try again"
+        for waiting in batch:
+            waiting.fail(Conflict.of(REVISIONS, waiting.job.name, why))
+
+    def _attempt(self, batch: list[_Waiting]) -> list[_Waiting]:
+        """Plan and push in a Git thread; return the jobs that went along."""
+        repository = self._repository
+        remote = repository.remote()
+        view = RefView(repository)
+        planned, refused = [], []
+        for waiting in batch:
+            try:
+                waiting.job.plan(view)
+            except StatusError as error:
+                refused.append((waiting, error))
+            else:
+                planned.append(waiting)
+        if updates := view.updates():
+            repository.clone.push(remote, updates, view.objects())
+            repository.clone.add_objects(view.objects())
+        for waiting, error in refused:
+            asyncio.run_coroutine_threadsafe(_fail(waiting, error), waiting.done.get_loop())
+        return planned
+
+    def _answer(self, waiting: _Waiting, result: BaseException | None) -> None:
+        if result is None:
+            waiting.succeed()
+        elif isinstance(result, StatusError):
+            waiting.fail(result)
+        else:
+            log.error("recording a push failed", repository=self._repository.settings.key, exc_info=result)
+            why = f"{waiting.job.name} reached its remote, but recording it failed; the next sync repairs it"
+            waiting.fail(InternalError.because(why))
+
+
+async def _fail(waiting: _Waiting, error: StatusError) -> None:
+    waiting.fail(error)
+
+
+def unavailable(repository: RegisteredRepository, error: GitError) -> ServiceUnavailable:
+    """Say that the remote could not be worked with and that nothing changed."""
+    name = repository.settings.name
+    return ServiceUnavailable(
+        f'the Git remote of repository "{name}" cannot be used: {error}. Nothing was changed; '
+        "try again when the repository's Ready condition is True"
+    )
+
+
+def refusal(repository: RegisteredRepository, name: str, rejected: PushRejected) -> StatusError:
+    """Say that the remote refused the refs of one job."""
+    reasons = "; ".join(f"{ref}: {reason}" for ref, reason in sorted(rejected.reasons.items()))
+    why = f'the Git remote of repository "{repository.settings.name}" refused the push ({reasons}); nothing was changed'
+    return Conflict.of(REVISIONS, name, why)
