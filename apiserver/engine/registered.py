@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar
 
 import orjson
@@ -22,7 +24,6 @@ from storage.interfaces import ObjectKey, ObjectStore
 Json = dict[str, Any]
 T = TypeVar("T")
 
-PORCH_IDENTITY = Identity("Package Orchestration Service", "porch@kpt.dev")
 BASIC_AUTH = "kubernetes.io/basic-auth"
 
 
@@ -173,8 +174,27 @@ class RegisteredRepository:
         return self.clone.refs.get(self.settings.branch_ref)
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run blocking Git work off the event loop."""
+        """Run local Git work (reading and building objects) off the event loop, in the shared pool."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+    async def converse(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run work that waits for the remote in a thread of its own.
+
+        A remote that hangs then holds nobody up, not even the server's exit: the thread is a daemon.
+        """
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def work() -> None:
+            try:
+                result = function(*arguments)
+            except BaseException as error:  # noqa: BLE001  (handed to the waiting coroutine as it is)
+                _resolve(loop, done, error=error)
+            else:
+                _resolve(loop, done, result=result)
+
+        Thread(target=work, name=f"git {self.settings.key}", daemon=True).start()
+        return await done
 
     def _not_ready(self) -> ServiceUnavailable:
         name = self.settings.name
@@ -191,3 +211,18 @@ class RegisteredRepository:
         """
         if not self.synced:
             raise self._not_ready()
+
+
+def _resolve(loop: asyncio.AbstractEventLoop, done: "asyncio.Future[Any]", *, result: object = None, error: BaseException | None = None) -> None:
+    """Hand a thread's outcome to its waiter, unless the waiter or the loop is gone."""
+
+    def hand_over() -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(hand_over)

@@ -18,7 +18,7 @@ from apiserver.engine.registered import RegisteredRepository
 from krm.meta.errors import Conflict, InternalError, ResourceName, ServiceUnavailable, StatusError
 from storage.git.clone import RefUpdate
 from storage.git.errors import GitError, PushRejected, RefMoved
-from storage.interfaces import GitObject
+from storage.git.objects import GitObject
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ class RefView:
     def add(self, refs: dict[str, str | None], objects: Sequence[GitObject]) -> None:
         """Plan ref moves together with the objects they need."""
         self._wanted.update(refs)
-        self._new.update((obj.id, obj) for obj in objects)
+        self._new.update((obj.oid, obj) for obj in objects)
 
     def updates(self) -> list[RefUpdate]:
         """Return the commands of the push; a ref that ends where it began needs none."""
@@ -69,7 +69,6 @@ class PushJob(Protocol):
     """Something that moves refs. ``plan`` runs in a Git thread, ``settle`` in the event loop after the push."""
 
     name: str
-    urgent: bool
 
     def plan(self, view: RefView) -> None:
         """Add the job's refs and objects to the view; raise a StatusError to leave the batch alone."""
@@ -171,24 +170,26 @@ class RemoteQueue:
         repository = self._repository
         for _attempt in range(MAX_ATTEMPTS):
             try:
-                planned = await repository.run(self._attempt, [w for w in batch if not w.done.done()])
+                planned, refused = await repository.converse(self._attempt, [w for w in batch if not w.done.done()])
             except RefMoved:
                 await self._sync()
                 continue
-            results = await asyncio.gather(*(w.job.settle() for w in planned), return_exceptions=True)
-            for waiting, result in zip(planned, results, strict=True):
-                self._answer(waiting, result)
+            for waiting, error in refused:
+                waiting.fail(error)
+            for waiting in planned:
+                await self._settle(waiting)
             return
         why = "the remote kept moving while this was pushed; try again"
         for waiting in batch:
             waiting.fail(Conflict.of(REVISIONS, waiting.job.name, why))
 
-    def _attempt(self, batch: list[_Waiting]) -> list[_Waiting]:
-        """Plan and push in a Git thread; return the jobs that went along."""
+    def _attempt(self, batch: list[_Waiting]) -> tuple[list[_Waiting], list[tuple[_Waiting, StatusError]]]:
+        """Plan and push in a Git thread; return the jobs that went along, and those that would not."""
         repository = self._repository
         remote = repository.remote()
         view = RefView(repository)
-        planned, refused = [], []
+        planned: list[_Waiting] = []
+        refused: list[tuple[_Waiting, StatusError]] = []
         for waiting in batch:
             try:
                 waiting.job.plan(view)
@@ -199,23 +200,20 @@ class RemoteQueue:
         if updates := view.updates():
             repository.clone.push(remote, updates, view.objects())
             repository.clone.add_objects(view.objects())
-        for waiting, error in refused:
-            asyncio.run_coroutine_threadsafe(_fail(waiting, error), waiting.done.get_loop())
-        return planned
+        return planned, refused
 
-    def _answer(self, waiting: _Waiting, result: BaseException | None) -> None:
-        if result is None:
-            waiting.succeed()
-        elif isinstance(result, StatusError):
-            waiting.fail(result)
-        else:
-            log.error("recording a push failed", repository=self._repository.settings.key, exc_info=result)
+    async def _settle(self, waiting: _Waiting) -> None:
+        """Record one pushed job; in turn, because jobs of one package move the same label."""
+        try:
+            await waiting.job.settle()
+        except StatusError as error:
+            waiting.fail(error)
+        except Exception:
+            log.exception("recording a push failed", repository=self._repository.settings.key, job=waiting.job.name)
             why = f"{waiting.job.name} reached its remote, but recording it failed; the next sync repairs it"
             waiting.fail(InternalError.because(why))
-
-
-async def _fail(waiting: _Waiting, error: StatusError) -> None:
-    waiting.fail(error)
+        else:
+            waiting.succeed()
 
 
 def unavailable(repository: RegisteredRepository, error: GitError) -> ServiceUnavailable:

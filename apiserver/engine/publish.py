@@ -1,0 +1,126 @@
+"""Approval: the merge on the registered branch, its tag, and the end of the draft's branches, as one push job.
+
+Source: ``porch-api.md`` 4.4 and 6.5; ``decisions.md`` 8.
+"""
+
+import time
+from collections.abc import Sequence
+
+from apiserver.engine.recording import Recorder
+from apiserver.engine.registered import RegisteredRepository
+from apiserver.engine.remote_queue import REVISIONS, RefView
+from apiserver.engine.tree_changes import author_of, package_tree
+from krm.api.revision_name import RevisionName
+from krm.meta.errors import Conflict
+from storage.git.commits import Annotation, approval_line, build_commit, format_message, parse_commit
+from storage.git.errors import ObjectMissing
+from storage.git.refs import draft_ref, proposed_ref, tag_ref
+from storage.git.trees import replace_subtree
+from storage.git.objects import GitObject, ObjectSource
+from storage.interfaces import Entry
+
+
+class PublishJob:
+    """Publish one proposed revision. After :meth:`settle`, ``published`` is its new entry."""
+
+    def __init__(
+        self,
+        repository: RegisteredRepository,
+        recorder: Recorder,
+        revision: RevisionName,
+        *,
+        commit: str,
+        pending: Sequence[GitObject],
+        user: str,
+    ) -> None:
+        self.name = revision.object_name
+        self.published: Entry | None = None
+        self._repository = repository
+        self._recorder = recorder
+        self._revision = revision
+        self._commit = commit
+        self._pending = pending
+        self._user = user
+        self._number = 0
+        self._merge = ""
+        self._at = 0
+
+    def plan(self, view: RefView) -> None:
+        """Merge the draft's package into the branch as it is now; the last approval wins for its directory."""
+        settings, workspace = self._repository.settings, self._revision.workspace
+        path = settings.full_path(self._revision.package)
+        self._check_unmoved(view, path)
+        head = view.get(settings.branch_ref)
+        source = _With(view, self._pending)
+        tree = package_tree(source, self._commit, path)
+        root = parse_commit(source.read(head).data).tree if head else None
+        new_root, trees = replace_subtree(source, root, path, tree)
+        self._number = self._next_number(view, path)
+        self._at = int(time.time())
+        merge = build_commit(
+            new_root,
+            (head, self._commit) if head else (self._commit,),
+            author_of(settings, self._user),
+            format_message(approval_line(path, self._number), Annotation(path, workspace, str(self._number))),
+            self._at,
+        )
+        self._merge = merge.oid
+        refs: dict[str, str | None] = {settings.branch_ref: merge.oid, tag_ref(path, self._number): merge.oid}
+        refs.update({ref: None for ref in _branches(path, workspace) if view.get(ref)})
+        view.add(refs, [*self._pending, *trees, merge])
+
+    async def settle(self) -> None:
+        """Record the publication; the draft's outbox parcel goes in the same transaction."""
+        self.published = await self._recorder.published(
+            self._repository, self._revision, number=self._number, commit=self._merge, at=self._at, user=self._user
+        )
+        self._repository.objects.discard([obj.oid for obj in self._pending])
+
+    def _check_unmoved(self, view: RefView, path: str) -> None:
+        """Refuse to publish what the remote's draft branch no longer is."""
+        for ref in _branches(path, self._revision.workspace):
+            actual = view.get(ref)
+            if actual is not None and not self._descends_from(actual):
+                why = f"branch {ref.removeprefix('refs/heads/')} was changed in the Git repository; read the package revision again"
+                raise Conflict.of(REVISIONS, self.name, why)
+
+    def _descends_from(self, commit: str) -> bool:
+        """Tell whether the draft's line of edits contains ``commit``."""
+        source = _With(self._repository.objects, self._pending)
+        current: str | None = self._commit
+        for _ in range(_MAX_DRAFT_COMMITS):
+            if current is None or current == commit:
+                return current is not None
+            try:
+                parents = parse_commit(source.read(current).data).parents
+            except ObjectMissing:
+                return False
+            current = parents[0] if parents else None
+        return False
+
+    def _next_number(self, view: RefView, path: str) -> int:
+        settings = self._repository.settings
+        number = self._recorder.next_revision(settings.namespace, settings.name, self._revision.package)
+        while view.get(tag_ref(path, number)) is not None:
+            number += 1
+        return number
+
+
+_MAX_DRAFT_COMMITS = 10_000
+"""Edits of one draft that are looked through; each is one save."""
+
+
+def _branches(path: str, workspace: str) -> tuple[str, str]:
+    return draft_ref(path, workspace), proposed_ref(path, workspace)
+
+
+class _With:
+    """An object source with some objects more."""
+
+    def __init__(self, source: ObjectSource, extra: Sequence[GitObject]) -> None:
+        self._source = source
+        self._extra = {obj.oid: obj for obj in extra}
+
+    def read(self, oid: str) -> GitObject:
+        found = self._extra.get(oid)
+        return self._source.read(oid) if found is None else found
