@@ -1,0 +1,309 @@
+"""The standalone server's own certificates: its CA, its serving certificate, the administrator's kubeconfig.
+
+Everything lies as files under the data directory, is made on the first start and reused by later ones.
+Nothing here speaks TLS; ``apiserver.serving`` does. Source: ``kube-api.md`` 3.6 (a) and 4.
+"""
+
+import contextlib
+import datetime as dt
+import ipaddress
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from apiserver.auth.kubeconfig import kubeconfig_for, same_access
+
+CA_LIFE = dt.timedelta(days=3650)
+LEAF_LIFE = dt.timedelta(days=365)
+RENEW_AFTER = 2 / 3
+"""Share of its life after which a certificate of ours is replaced at the next start."""
+CLOCK_SKEW = dt.timedelta(minutes=5)
+"""How far behind a client's clock may be and still accept a certificate made just now."""
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+ADMIN = "admin"
+ADMIN_GROUPS = ("system:masters",)
+
+_PRIVATE = 0o600
+_PUBLIC = 0o644
+
+
+class UnusableCertificate(Exception):
+    """A file of the data directory cannot be used and must not be replaced silently."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the data directory keeps its certificates, keys and kubeconfig."""
+
+    ca: Path
+    ca_key: Path
+    serving: Path
+    serving_key: Path
+    admin: Path
+    admin_key: Path
+    kubeconfig: Path
+
+    @classmethod
+    def under(cls, data: Path) -> "Files":
+        """Name the files of one data directory."""
+        return cls(
+            ca=data / "ca.crt",
+            ca_key=data / "ca.key",
+            serving=data / "tls.crt",
+            serving_key=data / "tls.key",
+            admin=data / "admin.crt",
+            admin_key=data / "admin.key",
+            kubeconfig=data / "kubeconfig",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """The certificate authority that signs everything of one data directory."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def ensure_certificates(data: Path, port: int, host: str = "127.0.0.1") -> Files:
+    """Make what is missing or due for renewal under ``data``; leave everything else untouched.
+
+    ``host`` is the address listened on; it joins the serving certificate's names unless it is a wildcard.
+    Each file is replaced in one step, so a start that is killed half-way is completed by the next one.
+
+    Raises:
+        UnusableCertificate: the CA is unreadable, incomplete or expired; clients trust it, so only a person may
+            throw it away.
+    """
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = Files.under(data)
+    authority = _ensure_authority(files)
+    reachable = host if _is_specific(host) else "127.0.0.1"
+    names = tuple(dict.fromkeys((*LOCAL_HOSTS, reachable)))
+    if not _is_current(files.serving, files.serving_key, authority, names):
+        _store_leaf(files.serving, files.serving_key, _issue_serving(authority, names))
+    if not _is_current(files.admin, files.admin_key, authority):
+        _store_leaf(files.admin, files.admin_key, issue_client(authority, ADMIN, ADMIN_GROUPS))
+    _ensure_kubeconfig(files, reachable, port)
+    return files
+
+
+def load_authority(files: Files) -> Authority:
+    """Read the CA of a data directory.
+
+    Raises:
+        UnusableCertificate: a file is missing, damaged or expired, or the two do not belong together.
+    """
+    certificate, key = _read_certificate(files.ca), _read_key(files.ca_key)
+    if certificate is None or key is None:
+        raise _unusable(files, "is missing or damaged")
+    if certificate.public_key() != key.public_key():
+        raise _unusable(files, "and its key do not belong together")
+    if certificate.not_valid_after_utc <= _now():
+        raise _unusable(files, "has expired")
+    return Authority(certificate, key)
+
+
+def issue_client(authority: Authority, name: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
+    """Sign a client certificate for user ``name`` in ``groups``; return certificate and key in PEM."""
+    organisations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*organisations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    return _issue(authority, subject, ExtendedKeyUsageOID.CLIENT_AUTH)
+
+
+def _ensure_authority(files: Files) -> Authority:
+    if not files.ca.exists():
+        # A key without its certificate is a first start that was killed: the same key is certified again.
+        key = _read_key(files.ca_key)
+        if key is None:
+            if files.ca_key.exists():
+                raise _unusable(files, "is missing, and its key is damaged")
+            key = ec.generate_private_key(ec.SECP256R1())
+            _write(files.ca_key, _key_pem(key), _PRIVATE)
+        _write(files.ca, _self_signed(key).public_bytes(serialization.Encoding.PEM), _PUBLIC)
+    authority = load_authority(files)
+    # Copies and restores tend to lose permissions; a readable CA key gives everyone every right.
+    files.ca_key.chmod(_PRIVATE)
+    return authority
+
+
+def _self_signed(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    now = _now()
+    # The serial number keeps two servers' CAs apart in a trust store that looks them up by name.
+    serial = x509.random_serial_number()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"porch-ca-{serial % 0xFFFFFFFF:08x}")])
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + CA_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _issue_serving(authority: Authority, names: Sequence[str]) -> tuple[bytes, bytes]:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "porch")])
+    alternative = x509.SubjectAlternativeName([_general_name(name) for name in names])
+    return _issue(authority, subject, ExtendedKeyUsageOID.SERVER_AUTH, alternative)
+
+
+def _issue(
+    authority: Authority,
+    subject: x509.Name,
+    usage: x509.ObjectIdentifier,
+    alternative: x509.SubjectAlternativeName | None = None,
+) -> tuple[bytes, bytes]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = _now()
+    issuer = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(authority.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(min(now + LEAF_LIFE, authority.certificate.not_valid_after_utc))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), critical=False)
+    )
+    if alternative is not None:
+        builder = builder.add_extension(alternative, critical=False)
+    certificate = builder.sign(authority.key, hashes.SHA256())
+    return certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key)
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _is_specific(host: str) -> bool:
+    """Tell whether clients can connect to ``host``: not to "" or a wildcard address."""
+    try:
+        return not ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return bool(host)
+
+
+def _is_current(path: Path, key_path: Path, authority: Authority, names: Sequence[str] = ()) -> bool:
+    """Tell whether a leaf can be kept: whole, of this CA, not near its end, and good for ``names``."""
+    certificate, key = _read_certificate(path), _read_key(key_path)
+    if certificate is None or key is None or certificate.public_key() != key.public_key():
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority.certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    if _now() >= certificate.not_valid_before_utc + life * RENEW_AFTER:
+        return False
+    return not names or {_general_name(name) for name in names} <= _names_of(certificate)
+
+
+def _names_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
+    try:
+        return set(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except x509.ExtensionNotFound:
+        return set()
+
+
+def _ensure_kubeconfig(files: Files, host: str, port: int) -> None:
+    wanted = kubeconfig_for(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        ca=files.ca.read_bytes(),
+        certificate=files.admin.read_bytes(),
+        key=files.admin_key.read_bytes(),
+    )
+    # One that still gives the same access is kept, with whatever its owner changed in it.
+    if not (files.kubeconfig.exists() and same_access(files.kubeconfig.read_bytes(), wanted)):
+        _write(files.kubeconfig, wanted, _PRIVATE)
+
+
+def _store_leaf(path: Path, key_path: Path, pem: tuple[bytes, bytes]) -> None:
+    certificate, key = pem
+    _write(key_path, key, _PRIVATE)
+    _write(path, certificate, _PUBLIC)
+
+
+def _read_certificate(path: Path) -> x509.Certificate | None:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _read_key(path: Path) -> ec.EllipticCurvePrivateKey | None:
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Replace ``path`` in one step; the content never exists with wider permissions than ``mode``."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+
+
+def _unusable(files: Files, what: str) -> UnusableCertificate:
+    return UnusableCertificate(
+        f"the CA certificate {files.ca} {what}; restore {files.ca.name} and {files.ca_key.name} from a backup, or "
+        f"remove both to have a new CA made (clients then need the new kubeconfig)"
+    )
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
