@@ -282,6 +282,10 @@ class Outbox(Protocol):
         """Return every parcel with its objects, of one repository or of all."""
         ...
 
+    async def parcel(self, repository: str, revision: str) -> Parcel | None:
+        """Return the parcel of one revision with its objects."""
+        ...
+
     async def find_object(self, repository: str, oid: str) -> GitObject | None:
         """Return one object that some replica saved and has not pushed."""
         ...
