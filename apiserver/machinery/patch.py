@@ -1,0 +1,112 @@
+"""Merge patch (RFC 7386) and JSON patch (RFC 6902) on decoded objects.
+
+Neither changes its arguments, and results share nothing with the patch: a patch may be applied
+again to fresher state. Strategic merge is ``strategic.py``. Source: ``kube-api.md`` 1.2 and 2.9.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Final
+
+import jsonpatch
+import jsonpointer
+import orjson
+
+from krm.meta.errors import BadRequest, Invalid, RequestEntityTooLarge
+
+Json = dict[str, Any]
+
+MAX_OPERATIONS: Final = 10_000
+"""Operations in one JSON patch; more are answered with 413, as the API server does."""
+COPY_BUDGET: Final = 3 * 1024 * 1024
+"""Bytes that all ``copy`` operations of one patch may add: copies of copies grow exponentially."""
+
+_OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+_NEEDS_VALUE: Final = frozenset({"add", "replace", "test"})
+_NEEDS_FROM: Final = frozenset({"move", "copy"})
+
+
+def merge_patch(target: Json, patch: Json) -> Json:
+    """Return ``target`` with ``patch`` merged in: null deletes, arrays replace."""
+    merged = dict(target)
+    for key, wanted in patch.items():
+        if wanted is None:
+            merged.pop(key, None)
+        elif isinstance(wanted, dict):
+            present = merged.get(key)
+            merged[key] = merge_patch(present if isinstance(present, dict) else {}, wanted)
+        else:
+            merged[key] = copy.deepcopy(wanted)
+    return merged
+
+
+def json_patch(target: Json, operations: Sequence[Any]) -> Json:
+    """Return ``target`` with the operations applied, in order; all of them or none.
+
+    Raises:
+        BadRequest: an operation is malformed.
+        Invalid: a path is missing, or a ``test`` failed.
+        RequestEntityTooLarge: over 10,000 operations, or copies add more than 3 MiB.
+    """
+    if len(operations) > MAX_OPERATIONS:
+        raise RequestEntityTooLarge(
+            f"the JSON patch has {len(operations)} operations; at most {MAX_OPERATIONS} are allowed"
+        )
+    checked = [_check(operation, index) for index, operation in enumerate(operations)]
+    document: Any = copy.deepcopy(target)
+    budget = COPY_BUDGET
+    for operation in checked:
+        if operation["op"] == "copy":
+            budget -= _copied_bytes(document, operation["from"])
+            if budget < 0:
+                raise RequestEntityTooLarge(f"the JSON patch copies more than {COPY_BUDGET} bytes")
+        document = _apply(document, operation)
+    if not isinstance(document, dict):
+        raise Invalid("the patched document is not an object")
+    return document
+
+
+def unknown_members(operations: Sequence[Any]) -> list[str]:
+    """Name the members of the operations that RFC 6902 does not know, for strict field validation."""
+    known = {"op", "path", "from", "value"}
+    return [
+        f"json patch [{index}].{member}"
+        for index, operation in enumerate(operations)
+        if isinstance(operation, dict)
+        for member in operation
+        if member not in known
+    ]
+
+
+def _check(operation: Any, index: int) -> Json:
+    if not isinstance(operation, dict) or operation.get("op") not in _OPERATIONS:
+        raise BadRequest(f"JSON patch operation {index} must be an object whose op is one of {sorted(_OPERATIONS)}")
+    name = operation["op"]
+    if not isinstance(operation.get("path"), str):
+        raise BadRequest(f"JSON patch operation {index} needs a path")
+    if name in _NEEDS_VALUE and "value" not in operation:
+        raise BadRequest(f"JSON patch operation {index} ({name}) needs a value")
+    if name in _NEEDS_FROM and not isinstance(operation.get("from"), str):
+        raise BadRequest(f"JSON patch operation {index} ({name}) needs a from path")
+    return operation
+
+
+def _copied_bytes(document: Any, pointer: str) -> int:
+    try:
+        return len(orjson.dumps(jsonpointer.resolve_pointer(document, pointer)))
+    except jsonpointer.JsonPointerException as error:
+        raise Invalid(str(error)) from error
+
+
+def _apply(document: Any, operation: Json) -> Any:
+    operation = {**operation, "value": copy.deepcopy(operation["value"])} if "value" in operation else operation
+    try:
+        return jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
+    except jsonpatch.InvalidJsonPatch as error:
+        raise BadRequest(str(error)) from error
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
+        # The library's message says which path or test it was.
+        raise Invalid(str(error)) from error
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
+        # What the library lets through when a path leads into a string or a number.
+        raise Invalid(f"cannot apply {operation['op']} at {operation['path']!r}") from error
