@@ -1,0 +1,96 @@
+"""Fixtures of the end-to-end tests: Git remotes over HTTP, a server process, and kubectl.
+
+A module of tests shares one Git server and one Porch; each test has a namespace of its own, so tests do not see each
+other's packages.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import remotes
+from git_server import GitServer, git_server
+from kubectl import Kubectl
+from manifests import credentials, repository
+from porch_client import PorchClient
+from porch_process import PorchProcess
+from remotes import PUSHER, Remote
+
+SYNC_SECONDS = "2"
+"""How often the server under test looks at its remotes, so that tests of foreign pushes stay short."""
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def git_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
+    """A Git server over HTTP: reading is open, pushing needs the credentials of ``PUSHER``."""
+    with git_server(tmp_path_factory.mktemp("remotes"), ":".join(PUSHER)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def test_blueprints_remote(git_http: GitServer) -> Remote:
+    """Upstream's test-blueprints: six packages, ten tagged revisions."""
+    return remote_at(git_http, "test-blueprints", remotes.blueprints_remote)
+
+
+@pytest.fixture(scope="module")
+def nephio_catalog_remote(git_http: GitServer) -> Remote:
+    """Nephio's catalog: 65 packages, each tagged as its first revision."""
+    return remote_at(git_http, "nephio-catalog", remotes.catalog_remote)
+
+
+@pytest.fixture
+def empty_remote(git_http: GitServer) -> Remote:
+    """A remote of the test's own with one commit on main."""
+    return remote_at(git_http, f"empty-{next(_numbers)}", remotes.empty_remote)
+
+
+def remote_at(server: GitServer, name: str, make: Callable[[Path], Path]) -> Remote:
+    """Make a repository below the Git server's root."""
+    return Remote(make(server.root / f"{name}.git"), f"{server.url}/{name}.git")
+
+
+@pytest.fixture(scope="module")
+def porch_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProcess]:
+    """A running server; whatever a test does to it, it is stopped in the end."""
+    server = PorchProcess(tmp_path_factory.mktemp("porch") / "data", environment={"PORCH_SYNC_INTERVAL": SYNC_SECONDS})
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def kubectl(porch_server: PorchProcess) -> Kubectl:
+    """kubectl as the administrator, in a namespace made for the test."""
+    client = Kubectl(porch_server.kubeconfig, f"test-{next(_numbers)}")
+    client.ok("create", "namespace", client.namespace)
+    return client
+
+
+@pytest.fixture
+def porch(porch_server: PorchProcess, kubectl: Kubectl) -> Iterator[PorchClient]:
+    """A plain HTTPS client in the namespace of ``kubectl``."""
+    client = porch_server.client(kubectl.namespace)
+    yield client
+    client.close()
+
+
+Register = Callable[..., None]
+
+
+@pytest.fixture
+def register(kubectl: Kubectl) -> Register:
+    """Register remotes as repositories of the test's namespace and wait until they are Ready.
+
+    ``register(blueprints=remote, deployments=other, deployment=("deployments",))``.
+    """
+
+    def apply(*, deployment: tuple[str, ...] = (), **named: Remote) -> None:
+        kubectl.apply(credentials())
+        kubectl.apply(*(repository(name, to.url, deployment=name in deployment) for name, to in named.items()))
+        kubectl.ok("wait", "--for=condition=Ready", "--timeout=30s", *(f"repository/{name}" for name in named))
+
+    return apply

@@ -1,0 +1,69 @@
+"""The Kubernetes objects that end-to-end tests send."""
+
+from typing import Any
+
+from remotes import PUSHER
+
+Object = dict[str, Any]
+
+
+def repository(
+    name: str, url: str, *, deployment: bool = False, login: str = "git-auth", branch: str = "main"
+) -> Object:
+    """Build a Repository that pushes with the credentials of a Secret; an empty ``login`` means none."""
+    git: Object = {"repo": url, "branch": branch}
+    if login:
+        git["secretRef"] = {"name": login}
+    return {
+        "apiVersion": "config.porch.kpt.dev/v1alpha1",
+        "kind": "Repository",
+        "metadata": {"name": name},
+        "spec": {"type": "git", "content": "Package", "deployment": deployment, "git": git},
+    }
+
+
+def credentials(name: str = "git-auth", *, password: str = PUSHER[1]) -> Object:
+    """Build the basic-auth Secret that ``repository`` refers to."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/basic-auth",
+        "metadata": {"name": name},
+        "stringData": {"username": PUSHER[0], "password": password},
+    }
+
+
+def package_revision(repository: str, package: str, workspace: str, task: Object) -> Object:
+    """Build a PackageRevision to create."""
+    return {
+        "apiVersion": "porch.kpt.dev/v1alpha1",
+        "kind": "PackageRevision",
+        "spec": {
+            "packageName": package,
+            "repository": repository,
+            "workspaceName": workspace,
+            "lifecycle": "Draft",
+            "tasks": [task],
+        },
+    }
+
+
+def init_task(description: str = "a package of a test") -> Object:
+    """Build a task that makes a new package."""
+    return {"type": "init", "init": {"description": description}}
+
+
+def clone_task(upstream: str) -> Object:
+    """Build a task that clones a package revision of the same namespace."""
+    return {"type": "clone", "clone": {"upstreamRef": {"upstreamRef": {"name": upstream}}}}
+
+
+def clone_git_task(url: str, ref: str, directory: str) -> Object:
+    """Build a task that clones a directory of a Git address."""
+    upstream = {"type": "git", "git": {"repo": url, "ref": ref, "directory": directory}}
+    return {"type": "clone", "clone": {"upstreamRef": upstream}}
+
+
+def edit_task(source: str) -> Object:
+    """Build a task that makes the next revision of a package."""
+    return {"type": "edit", "edit": {"sourceRef": {"name": source}}}
