@@ -117,7 +117,7 @@ class RegisteredRepository:
 
     def __init__(self, settings: RepositorySettings, folder: Path, store: ObjectStore, pool: ThreadPoolExecutor, timeout: float) -> None:
         self.settings = settings
-        self._folder = folder
+        self.folder = folder
         self._store = store
         self._pool = pool
         self._timeout = timeout
@@ -130,7 +130,7 @@ class RegisteredRepository:
         """Open or create the bare clone and bring back what the outbox holds. Safe to repeat."""
         if self._objects is not None:
             return
-        clone = await self.run(Clone.open, self._folder)
+        clone = await self.run(Clone.open, self.folder)
         overlay = Overlay(clone)
         for parcel in await self._store.outbox.parcels(self.settings.key):
             overlay.add(parcel.objects)
