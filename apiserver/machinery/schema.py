@@ -107,19 +107,25 @@ def _prune_object(value: Json, node: Node, found: list[tuple[str, ...]]) -> None
 
 def _default(value: Any, node: Node) -> None:
     if isinstance(value, dict):
-        nulls = [name for name, child_value in value.items() if child_value is None and not _keeps_null(node, name)]
-        for name in nulls:
-            del value[name]
+        if None in value.values():
+            _drop_nulls(value, node)
         for name, default in node.defaults.items():
             if name not in value:
                 value[name] = copy.deepcopy(default)
         for name, child_value in value.items():
-            if isinstance(child_value, (dict, list)) and (child := node.properties.get(name, node.additional)):
+            child = node.properties.get(name, node.additional)
+            if child is not None and not child.plain and isinstance(child_value, (dict, list)):
                 _default(child_value, child)
     elif isinstance(value, list) and node.items is not None:
         for item in value:
             if isinstance(item, (dict, list)):
                 _default(item, node.items)
+
+
+def _drop_nulls(value: Json, node: Node) -> None:
+    for name in [name for name, child_value in value.items() if child_value is None]:
+        if not _keeps_null(node, name):
+            del value[name]
 
 
 def _keeps_null(node: Node, name: str) -> bool:
@@ -137,7 +143,7 @@ def _types(value: Any, node: Node) -> list[Problem[str]]:
             if child_value is None:
                 continue
             child = node.properties.get(name, node.additional)
-            if child is None or (type(child_value) is child.python_type is str and not child.format):
+            if child is None or (child.plain and type(child_value) is child.python_type):
                 continue
             if below := _types(child_value, child):
                 found += [((at_field(name), *path), text) for path, text in below]

@@ -70,7 +70,12 @@ class Node:
     branches: dict[str, list["Node"]] = field(default_factory=dict)
     """allOf, anyOf, oneOf and not, as nodes."""
     defaults: dict[str, Any] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    own_rules: bool = False
     has_rules: bool = False
+    """It, or something below it, has rules."""
+    plain: bool = False
+    """A scalar whose Python type says all there is to check."""
     prunable: bool = False
     """Something below may hold unknown fields."""
 
@@ -125,7 +130,9 @@ def children(node: Node) -> list[Node]:
 
 def _summarise(node: Node) -> None:
     below = children(node)
-    own_rules = not _RULE_KEYWORDS.isdisjoint(node.schema) or node.list_type in ("set", "map")
-    node.has_rules = own_rules or any(child.has_rules for child in below)
+    node.own_rules = not _RULE_KEYWORDS.isdisjoint(node.schema) or node.list_type in ("set", "map")
+    node.has_rules = node.own_rules or any(child.has_rules for child in below)
     closed_object = node.type_name == "object" and node.additional is None and not node.open
+    node.plain = node.python_type in (str, bool) and not node.format
+    node.required = tuple(node.schema.get("required", ()))
     node.prunable = closed_object or any(child.prunable for child in below)

@@ -37,15 +37,19 @@ def path_text(path: tuple[str, ...]) -> str:
 
 def rule_problems(value: Any, node: Node) -> list[Problem[CauseAt]]:
     """Return every broken rule of a value and of what is below it."""
-    found: list[Problem[CauseAt]] = [((), cause) for cause in _own_problems(value, node)]
-    for branch in node.branches.get("allOf", ()):
-        found += rule_problems(value, branch)
+    found: list[Problem[CauseAt]] = []
+    if node.own_rules:
+        found += [((), cause) for cause in _own_problems(value, node)]
+        for branch in node.branches.get("allOf", ()):
+            found += rule_problems(value, branch)
     if isinstance(value, dict):
-        found += [((at_field(name),), required_value) for name in node.schema.get("required", ()) if name not in value]
+        found += [((at_field(name),), required_value) for name in node.required if name not in value]
         for name, child_value in value.items():
             child = node.properties.get(name, node.additional)
-            if child is not None and child.has_rules and child_value is not None:
-                found += [((at_field(name), *path), cause) for path, cause in rule_problems(child_value, child)]
+            if child is None or not child.has_rules or child_value is None:
+                continue
+            if below := rule_problems(child_value, child):
+                found += [((at_field(name), *path), cause) for path, cause in below]
     elif isinstance(value, list):
         found += _list_problems(value, node)
     return found
