@@ -1,0 +1,124 @@
+"""uvicorn's HTTP/1.1 protocol, with what a server on a network needs besides: the peer's certificate and limits.
+
+The certificate is put where the ASGI TLS extension puts it (``scope["extensions"]["tls"]``), and only if the
+server has not put it there itself: a uvicorn that learns the extension simply takes over. The limits bound what
+one client may cost before the application is asked: the size of a request's head, the number of its
+fields, the time it takes to arrive. Source: ``kube-api.md`` 3.4, ``libraries.md`` 1.4, ``users.md`` 7.3 (14).
+"""
+
+import asyncio
+import ssl
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_HEAD = 64 * 1024
+"""Bytes of request line and header fields; kubectl sends under 1 KiB."""
+MAX_FIELDS = 256
+"""Header fields of one request; an aggregator sends one per group of the user."""
+HEAD_TIMEOUT = 32.0
+"""Seconds from connecting, or from a request's first byte, to its complete head; kube-apiserver's figure."""
+FIELD_OVERHEAD = 4
+"""Bytes a field has on the wire beside its name and value: colon, space, line end."""
+
+_REFUSAL = b"request header fields too large"
+
+
+class HeadTooLarge(Exception):
+    """A request line with its header fields exceeds the limits."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection: knows its client certificate, refuses endless heads, closes when none arrives."""
+
+    _tls: dict[str, Any] | None = None
+    _head_open = True
+    _head_size = 0
+    _unparsed = 0
+    _too_large = False
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn types it
+        """Read the peer's certificate once; every request of the connection shares it."""
+        super().connection_made(transport)
+        connection = transport.get_extra_info("ssl_object")
+        self._tls = None if connection is None else _tls_extension(connection)
+        self._start_head_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Drop the timer with the connection."""
+        self._stop_head_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; count what does not complete a head, because the parser would buffer it for ever."""
+        was_open = self._head_open
+        super().data_received(data)
+        if was_open and self._head_open and not self.transport.is_closing():
+            self._unparsed += len(data)
+            if self._unparsed > MAX_HEAD:
+                self._refuse()
+
+    def on_message_begin(self) -> None:
+        """Begin a request; the connection's certificate joins its scope."""
+        super().on_message_begin()
+        self._head_open, self._head_size, self._unparsed = True, 0, 0
+        if self._tls is not None:
+            extensions = cast("dict[str, Any]", self.scope).setdefault("extensions", {})
+            extensions.setdefault("tls", self._tls)
+        self._start_head_timer()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the request target."""
+        self._measure(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one field; a trailer is ignored, or it would change headers already acted upon."""
+        if not self._head_open:
+            return
+        self._measure(len(name) + len(value) + FIELD_OVERHEAD)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Hand the request on."""
+        self._head_open = False
+        self._stop_head_timer()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a request that cannot be parsed, or whose head is too large."""
+        if self._too_large:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
+
+    def _measure(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > MAX_HEAD or len(self.headers) >= MAX_FIELDS:
+            self._too_large = True
+            # The parser reports any error of a callback as a parse error, which ends in send_400_response.
+            raise HeadTooLarge
+
+    def _refuse(self) -> None:
+        self.transport.write(
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+            b"content-type: text/plain; charset=utf-8\r\n"
+            b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(_REFUSAL), _REFUSAL)
+        )
+        self.transport.close()
+
+    def _start_head_timer(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_TIMEOUT, self.timeout_keep_alive_handler)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+def _tls_extension(connection: ssl.SSLObject) -> dict[str, Any]:
+    """Describe a connection as the ASGI TLS extension does, with what we know and anyone reads."""
+    der = connection.getpeercert(binary_form=True)
+    return {"client_cert_chain": () if der is None else (ssl.DER_cert_to_PEM_cert(der),)}

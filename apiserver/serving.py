@@ -1,0 +1,185 @@
+"""The network side of the server process: listen, TLS, and a stop that takes no more than five seconds.
+
+``run`` owns the event loop and ``serve`` the listening socket; what is served is an ASGI application that knows
+neither. Source: ``kube-api.md`` 3.4 and 4, issue 3 part 1.
+"""
+
+import asyncio
+import os
+import resource
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any
+
+import structlog
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+
+from apiserver.auth.certificates import Files, ensure_certificates
+from apiserver.http_protocol import BoundedProtocol
+from apiserver.settings import Settings
+
+STOP_WITHIN = 5.0
+"""Seconds from the first signal to the end of the process, whatever is still going on."""
+DRAIN = 3
+"""Seconds of those for requests to finish; the application's own stop has the rest."""
+MARGIN = 0.3
+"""Seconds kept back from STOP_WITHIN for the interpreter to leave."""
+BACKLOG = 1024
+"""Connections that wait to be accepted."""
+
+Announce = Callable[[int, Files], None]
+"""Told the port and the files of the data directory once requests are answered."""
+
+log = structlog.get_logger()
+
+
+class CannotListen(Exception):
+    """The address is taken, or is not ours to take."""
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run the process's one event loop until ``main`` returns."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+
+
+async def serve(
+    app: ASGIApp,
+    settings: Settings,
+    shutdown: asyncio.Event,
+    *,
+    announce: Announce | None = None,
+) -> None:
+    """Serve ``app`` over HTTPS until SIGTERM or SIGINT, or until ``shutdown`` is set by anyone.
+
+    ``shutdown`` is set at once by the first signal: the application then fails its readiness and ends its watches. Open
+    requests have DRAIN seconds, then the application's lifespan ends; STOP_WITHIN seconds after a signal the
+    process ends regardless, which is safe, because nothing that is not durable was acknowledged. A second signal ends it on the spot.
+
+    Raises:
+        CannotListen: the address is in use or not allowed; nothing was started.
+        UnusableCertificate: the CA in the data directory cannot be used.
+    """
+    listener = _listen(settings.host, settings.port)
+    try:
+        port: int = listener.getsockname()[1]
+        files = ensure_certificates(settings.data, port, settings.host)
+        _raise_file_limit(settings.max_connections)
+        server = _Server(_configure(app, settings, files), shutdown, announce and (lambda: announce(port, files)))
+        await server.serve(sockets=[listener])
+    finally:
+        listener.close()
+
+
+def tls_context(files: Files) -> ssl.SSLContext:
+    """Build the server's TLS: 1.2 or newer, client certificates welcome but only of our CA.
+
+    A certificate of any other CA fails the handshake, so the application never sees one it would have to doubt.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(files.serving, files.serving_key)
+    context.load_verify_locations(files.ca)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server with our way to stop."""
+
+    def __init__(self, config: uvicorn.Config, shutdown: asyncio.Event, announce: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._shutdown = shutdown
+        self._announce = announce
+        self._loop = asyncio.get_running_loop()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then listen, then say so."""
+        await super().startup(sockets=sockets)
+        if self.started and self._announce is not None:
+            self._announce()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Stop also when the application itself asked for it."""
+        return await super().on_tick(counter) or self._shutdown.is_set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell the application first, so that watches end by themselves, then drain."""
+        self._shutdown.set()
+        log.info("stopping")
+        await super().shutdown(sockets=sockets)
+        log.info("stopped")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 # the signature is uvicorn's
+        """Begin to stop; a second signal means it: leave without a look back."""
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = True
+        # From here and not from the loop, which may be what hangs.
+        _end_process_within(STOP_WITHIN - MARGIN)
+        self._loop.call_soon_threadsafe(self._shutdown.set)
+
+
+def _end_process_within(seconds: float) -> None:
+    """Kill the process unless it ends by itself; a thread, because the loop or an executor may be stuck."""
+    watchdog = threading.Timer(seconds, _end_process)
+    watchdog.daemon = True
+    watchdog.start()
+
+
+def _end_process() -> None:
+    log.warning("stopped with work unfinished; what was acknowledged is safe", seconds=STOP_WITHIN)
+    os._exit(1)
+
+
+def _configure(app: ASGIApp, settings: Settings, files: Files) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        limit_concurrency=settings.max_connections,
+        timeout_keep_alive=int(settings.keep_alive),
+        timeout_graceful_shutdown=DRAIN,
+        ssl_context_factory=lambda _config, _default: tls_context(files),
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host}: {error.strerror}; give another address with --host") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise CannotListen(
+            f"cannot listen on {host} port {port}: {error.strerror}; stop what uses it or choose another with --port"
+        ) from error
+    return listener
+
+
+def _raise_file_limit(connections: int) -> None:
+    """Allow a descriptor per connection and some for files; the usual soft limit of 1,024 is for ``select``."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + 512
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))

@@ -1,0 +1,125 @@
+"""Every setting of the server process: read once from PORCH_* variables and the command line, then passed on.
+
+No other module reads the environment. ``docs/reference/settings.md`` is generated from this class by
+``python -m apiserver.settings_reference``.
+"""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "PORCH_"
+
+
+class PushDrafts(StrEnum):
+    """When the branch of a saved draft goes to the remote."""
+
+    ASYNC = "async"
+    SYNC = "sync"
+    NEVER = "never"
+
+
+def default_data() -> Path:
+    """Return ``porch`` under the user's data home (XDG base directories)."""
+    home = os.environ.get("XDG_DATA_HOME", "")
+    # The specification says to ignore a relative path here.
+    return (Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "share") / "porch"
+
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class Settings(BaseSettings):
+    """How one server process runs."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True, validate_default=True
+    )
+
+    data: Path = Field(
+        default_factory=default_data,
+        description="Directory of everything the server keeps: certificates, kubeconfig, database, clones of "
+        "repositories. Made, readable by its owner only, when missing.",
+    )
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        max_length=253,
+        description="Address to listen on: an IP address or `localhost`. Whoever holds a client certificate of the "
+        "server's CA may do everything, so widen it with care.",
+    )
+    port: int = Field(default=9443, ge=0, le=65_535, description="TCP port of the HTTPS API; 0 takes a free one.")
+    database_url: str = Field(
+        default="",
+        description="SQLAlchemy URL of the database: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`. Empty: "
+        "the file `porch.db` in the data directory.",
+    )
+    secret_key_file: Path | None = Field(
+        default=None,
+        description="File with the key that encrypts Secrets in the database. Empty: `secret.key` in the data directory, "
+        "made on the first start.",
+    )
+    push_drafts: PushDrafts = Field(
+        default=PushDrafts.ASYNC,
+        description="When a saved draft's branch goes to the remote: `async` within a second after the answer, `sync` "
+        "before it, `never` (drafts live in the database until they are published).",
+    )
+    sync_interval: Seconds = Field(
+        default=60.0,
+        description="Seconds between two looks at the remote of a registered repository, after which changes made by others "
+        "show up.",
+    )
+    max_parallel_syncs: int = Field(default=4, ge=1, le=64, description="Repositories synchronised at the same time.")
+    git_timeout: Seconds = Field(
+        default=60.0,
+        description="Seconds one exchange with a Git remote may take (connect, fetch, push) before it is given up.",
+    )
+    git_threads: int = Field(default=16, ge=2, le=256, description="Threads for Git work, shared by all repositories.")
+    body_limit: int = Field(
+        default=6 * 1024 * 1024,
+        ge=64 * 1024,
+        le=1024**3,
+        description="Bytes a request's body may have; larger ones are answered 413.",
+    )
+    request_timeout: Seconds = Field(
+        default=60.0,
+        description="Seconds a request other than a watch may take before it is answered 504.",
+    )
+    max_connections: int = Field(
+        default=4096, ge=16, le=100_000, description="Open connections; further ones are answered 503."
+    )
+    keep_alive: float = Field(
+        default=180.0,
+        ge=120,
+        le=3600,
+        description="Seconds an idle connection is kept. Clients written in Go keep theirs for 90 s; a shorter time here "
+        "would break their next request.",
+    )
+    compaction_interval: Seconds = Field(
+        default=300.0,
+        description="Seconds that superseded revisions of objects are kept at least, for watches to resume from; also "
+        "the pause between two compactions.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severe messages that are logged, as JSON lines on stderr."
+    )
+
+    @field_validator("data", "secret_key_file")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        """Pin a path to where the process started, whatever changes its working directory later."""
+        return None if value is None else value.expanduser().absolute()
+
+    @property
+    def database(self) -> str:
+        """The database's URL, with the default filled in."""
+        return self.database_url or f"sqlite:///{self.data / 'porch.db'}"
+
+    @property
+    def secret_key(self) -> Path:
+        """The file of the key for Secrets, with the default filled in."""
+        return self.secret_key_file or self.data / "secret.key"
