@@ -6,17 +6,19 @@ Source: ``porch-api.md`` 4.4 and 6.5; ``decisions.md`` 8.
 import time
 from collections.abc import Sequence
 
+from apiserver.engine.package_index import COMMIT, LIFECYCLE
 from apiserver.engine.recording import Recorder
 from apiserver.engine.registered import RegisteredRepository
 from apiserver.engine.remote_queue import REVISIONS, RefView
-from apiserver.engine.tree_changes import author_of, package_tree
+from apiserver.engine.tree_changes import Together, author_of, package_tree
+from apiserver.rules.lifecycle import Lifecycle
 from krm.api.revision_name import RevisionName
 from krm.meta.errors import Conflict
 from storage.git.commits import Annotation, approval_line, build_commit, format_message, parse_commit
 from storage.git.errors import ObjectMissing
 from storage.git.refs import draft_ref, proposed_ref, tag_ref
 from storage.git.trees import replace_subtree
-from storage.git.objects import GitObject, ObjectSource
+from storage.git.objects import GitObject
 from storage.interfaces import Entry
 
 
@@ -48,10 +50,11 @@ class PublishJob:
     def plan(self, view: RefView) -> None:
         """Merge the draft's package into the branch as it is now; the last approval wins for its directory."""
         settings, workspace = self._repository.settings, self._revision.workspace
+        self._check_still_proposed(settings.namespace)
         path = settings.full_path(self._revision.package)
         self._check_unmoved(view, path)
         head = view.get(settings.branch_ref)
-        source = _With(view, self._pending)
+        source = Together(view, self._pending)
         tree = package_tree(source, self._commit, path)
         root = parse_commit(source.read(head).data).tree if head else None
         new_root, trees = replace_subtree(source, root, path, tree)
@@ -76,6 +79,12 @@ class PublishJob:
         )
         self._repository.objects.discard([obj.oid for obj in self._pending])
 
+    def _check_still_proposed(self, namespace: str) -> None:
+        """Refuse to publish a revision that a sync found changed, or published before a crash."""
+        entry = self._recorder.entry(namespace, self.name)
+        if entry.fields[LIFECYCLE] != Lifecycle.PROPOSED or entry.fields[COMMIT] != self._commit:
+            raise Conflict.of(REVISIONS, self.name)
+
     def _check_unmoved(self, view: RefView, path: str) -> None:
         """Refuse to publish what the remote's draft branch no longer is."""
         for ref in _branches(path, self._revision.workspace):
@@ -86,7 +95,7 @@ class PublishJob:
 
     def _descends_from(self, commit: str) -> bool:
         """Tell whether the draft's line of edits contains ``commit``."""
-        source = _With(self._repository.objects, self._pending)
+        source = Together(self._repository.objects, self._pending)
         current: str | None = self._commit
         for _ in range(_MAX_DRAFT_COMMITS):
             if current is None or current == commit:
@@ -112,15 +121,3 @@ _MAX_DRAFT_COMMITS = 10_000
 
 def _branches(path: str, workspace: str) -> tuple[str, str]:
     return draft_ref(path, workspace), proposed_ref(path, workspace)
-
-
-class _With:
-    """An object source with some objects more."""
-
-    def __init__(self, source: ObjectSource, extra: Sequence[GitObject]) -> None:
-        self._source = source
-        self._extra = {obj.oid: obj for obj in extra}
-
-    def read(self, oid: str) -> GitObject:
-        found = self._extra.get(oid)
-        return self._source.read(oid) if found is None else found

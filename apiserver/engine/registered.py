@@ -203,6 +203,15 @@ class RegisteredRepository:
             f"(kubectl wait --for=condition=Ready repository/{name})"
         )
 
+    def require_open(self) -> None:
+        """Refuse work that needs the clone while it is not open.
+
+        Raises:
+            ServiceUnavailable: the clone is not open yet.
+        """
+        if self._clone is None:
+            raise self._not_ready()
+
     def require_synced(self) -> None:
         """Refuse work that depends on knowing the remote.
 

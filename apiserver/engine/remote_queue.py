@@ -150,6 +150,8 @@ class RemoteQueue:
     async def _push_together(self, batch: list[_Waiting]) -> None:
         """Push a batch; when the remote refuses it as a whole, each job alone."""
         try:
+            if not self._repository.synced:
+                await self._sync()  # an approval of before a crash may be in the remote already
             await self._push(batch)
         except PushRejected as rejected:
             if len(batch) == 1:

@@ -1,7 +1,7 @@
 """Commits that change one package in a repository's tree. Blocking; runs in Git threads."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apiserver.engine.registered import RepositorySettings
@@ -12,6 +12,19 @@ from storage.git.objects import GitObject, ObjectSource
 from storage.git.trees import read_package, replace_subtree, subtree, write_package
 
 Json = dict[str, Any]
+
+
+class Together:
+    """An object source with objects that were just built lying over it."""
+
+    def __init__(self, source: ObjectSource, built: Iterable[GitObject]) -> None:
+        self._source = source
+        self._built = {obj.oid: obj for obj in built}
+
+    def read(self, oid: str) -> GitObject:
+        """Read an object, built ones first."""
+        built = self._built.get(oid)
+        return self._source.read(oid) if built is None else built
 
 
 def author_of(settings: RepositorySettings, user: str) -> Identity:

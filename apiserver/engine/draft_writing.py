@@ -1,0 +1,190 @@
+"""Saving drafts: new Git objects and their log row in one transaction, or pushed before it (``--push-drafts``).
+
+Source: ``decisions.md`` 8.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.engine.drafts import SaveJob, seen_refs, wanted_refs
+from apiserver.engine.package_index import PACKAGE, revision_fields
+from apiserver.engine.recording import REVISIONS, Recorder, create_mutation, delete_mutation, key_of, update_mutation
+from apiserver.engine.repositories import Held, Repositories
+from apiserver.engine.revision_body import (
+    lifecycle_of,
+    project_kptfile,
+    revision_name_of,
+    self_commit,
+    set_self_lock,
+)
+from apiserver.engine.tree_changes import Together, commit_contents, package_tree
+from apiserver.rules.lifecycle import Lifecycle
+from krm.meta.errors import Conflict
+from krm.package.contents import Contents
+from krm.package.kptfile import KptfileError, parse_kptfile
+from storage.bodies import decode, encode_body
+from storage.git.objects import GitObject
+from storage.git.refs import draft_ref, proposed_ref, short_ref
+from storage.interfaces import Entry, Mutation, OutboxChange, StaleWrite
+
+Json = dict[str, Any]
+
+
+class DraftWriter:
+    """Writes drafts and proposals, and what else only moves branches."""
+
+    def __init__(self, recorder: Recorder, repositories: Repositories, push_drafts: str) -> None:
+        self._recorder = recorder
+        self._repositories = repositories
+        self._sync = push_drafts == "sync"
+
+    def base(self, held: Held) -> str | None:
+        """Return the commit that a new draft starts from: the registered branch as last seen.
+
+        Raises:
+            ServiceUnavailable: nothing of the remote is known yet.
+        """
+        held.repository.require_open()
+        head = held.repository.branch_head()
+        if head is None:
+            held.repository.require_synced()
+        return head
+
+    async def save(
+        self,
+        held: Held,
+        body: Json,
+        contents: Contents,
+        entry: Entry | None,
+        parent: str | None,
+        task: Json,
+        user: str,
+        *,
+        dry_run: bool,
+    ) -> Entry:
+        """Make ``contents`` the draft's package. The same contents again, and nothing else new, writes nothing.
+
+        Raises:
+            StaleWrite: a create found the name taken.
+            Conflict: another writer changed the draft meanwhile.
+        """
+        repository, settings = held.repository, held.repository.settings
+        name = revision_name_of(body)
+        path = settings.full_path(name.package)
+        commit, objects, changed = await repository.run(self._build, held, body, contents, parent, task, user)
+        if entry is not None and not changed:
+            return await self.move(held, body, entry, user, dry_run=dry_run)
+        _show_kptfile(body, contents)
+        self._lock(body, settings.url, path, commit)
+        if dry_run:
+            return preview(body, entry)
+        mutation = create_mutation(body, user) if entry is None else update_mutation(entry, body, user)
+        return await self._write(held, path, mutation, body, entry, objects)
+
+    def _build(
+        self, held: Held, body: Json, contents: Contents, parent: str | None, task: Json, user: str
+    ) -> tuple[str, list[GitObject], bool]:
+        repository = held.repository
+        name = revision_name_of(body)
+        commit, objects = commit_contents(
+            repository.objects, repository.settings, name, contents, parent=parent, task=task, user=user
+        )
+        if not self_commit(body):
+            return commit, objects, True
+        path = repository.settings.full_path(name.package)
+        source = Together(repository.objects, objects)
+        changed = package_tree(source, commit, path) != package_tree(repository.objects, self_commit(body), path)
+        return commit, objects, changed
+
+    async def move(self, held: Held, body: Json, entry: Entry, user: str, *, dry_run: bool) -> Entry:
+        """Write a change of metadata or lifecycle; branches follow. Nothing new writes nothing."""
+        settings = held.repository.settings
+        path = settings.full_path(entry.fields[PACKAGE])
+        if not lifecycle_of(body).is_published:
+            self._lock(body, settings.url, path, self_commit(body))
+        if encode_body(body) == encode_body(decode(entry)):
+            return entry
+        if dry_run:
+            return preview(body, entry)
+        mutation = update_mutation(entry, body, user)
+        if lifecycle_of(body) is lifecycle_of(decode(entry)):
+            return await self._plain(mutation)
+        return await self._write(held, path, mutation, body, entry, [])
+
+    async def remove(self, held: Held, entry: Entry, user: str) -> None:
+        """Remove a draft or proposal; the branch that the remote may have goes with it."""
+        settings = held.repository.settings
+        held.repository.require_open()
+        seen = seen_refs(held.repository, settings.full_path(entry.fields[PACKAGE]), entry)
+        if self._sync and seen:
+            job = SaveJob(entry.name, dict.fromkeys(seen), [], lambda: self._delete(entry, settings.key, {}, user))
+            await held.queue.submit(job)
+            return
+        await self._delete(entry, settings.key, seen, user)
+        self._repositories.mark_dirty(settings.namespace, settings.name)
+
+    async def _delete(self, entry: Entry, key: str, seen: dict[str, str], user: str) -> None:
+        change = OutboxChange(key, entry.name, seen=seen or None, drop=True)
+        try:
+            await self._recorder.write([delete_mutation(entry, user)], [change])
+        except StaleWrite:
+            raise Conflict.of(REVISIONS, entry.name) from None
+
+    def _lock(self, body: Json, url: str, path: str, commit: str) -> None:
+        workspace = body["spec"]["workspaceName"]
+        ref = draft_ref if lifecycle_of(body) is Lifecycle.DRAFT else proposed_ref
+        set_self_lock(body, url=url, directory=path, ref=short_ref(ref(path, workspace)), commit=commit)
+
+    async def _plain(self, mutation: Mutation) -> Entry:
+        try:
+            return (await self._recorder.write([mutation]))[0]
+        except StaleWrite:
+            raise Conflict.of(REVISIONS, mutation.key.name) from None
+
+    async def _write(
+        self, held: Held, path: str, mutation: Mutation, body: Json, entry: Entry | None, objects: Sequence[GitObject]
+    ) -> Entry:
+        if self._sync:
+            return await self._push_first(held, path, mutation, body, objects)
+        settings = held.repository.settings
+        shown = entry if entry is not None else preview(body, None)
+        seen = seen_refs(held.repository, path, shown)
+        change = OutboxChange(settings.key, mutation.key.name, objects=objects, seen=seen)
+        held.repository.objects.add(objects)
+        try:
+            written = (await self._recorder.write([mutation], [change]))[0]
+        except BaseException as error:
+            held.repository.objects.discard([obj.oid for obj in objects])
+            if isinstance(error, StaleWrite) and entry is not None:
+                raise Conflict.of(REVISIONS, entry.name) from None
+            raise
+        self._repositories.mark_dirty(settings.namespace, settings.name)
+        return written
+
+    async def _push_first(
+        self, held: Held, path: str, mutation: Mutation, body: Json, objects: Sequence[GitObject]
+    ) -> Entry:
+        async def record() -> Entry:
+            return (await self._recorder.write([mutation]))[0]
+
+        job = SaveJob(mutation.key.name, wanted_refs(path, preview(body, None)), list(objects), record)
+        await held.queue.submit(job)
+        if job.saved is None:
+            raise Conflict.of(REVISIONS, mutation.key.name)
+        return job.saved
+
+
+def _show_kptfile(body: Json, contents: Contents) -> None:
+    try:
+        project_kptfile(body, parse_kptfile(contents["Kptfile"].data))
+    except (KptfileError, KeyError):
+        project_kptfile(body, None)
+
+
+def preview(body: Json, entry: Entry | None) -> Entry:
+    """Return an entry that is not stored: the answer to a dry run, or a state to compute refs from."""
+    metadata = body["metadata"]
+    labels, fields = revision_fields(body)
+    key = key_of(metadata["namespace"], metadata["name"])
+    rv = entry.rv if entry is not None else 0
+    return Entry(key, rv, rv, metadata["uid"], encode_body(body), labels, fields)

@@ -1,0 +1,438 @@
+"""The use cases of package revisions: create, save contents, update, approve, delete.
+
+Everybody who changes a package revision comes through here, whatever the door. A write holds a claim on its one
+revision while it runs, and goes on to its end when its client disconnects. Source: ``porch-api.md`` 3 to 5;
+``decisions.md`` 8 and 14.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import orjson
+
+from apiserver.engine.claims import Claims
+from apiserver.engine.deletion import DeletePublishedJob
+from apiserver.engine.draft_writing import DraftWriter
+from apiserver.engine.package_index import REPOSITORY, PackageIndex
+from apiserver.engine.publish import PublishJob
+from apiserver.engine.recording import REVISIONS, Recorder, set_latest_label, update_mutation
+from apiserver.engine.registered import RegisteredRepository
+from apiserver.engine.rendering import Renderer
+from apiserver.engine.repositories import Held, Repositories
+from apiserver.engine.revision_body import lifecycle_of, new_revision, revision_name_of, self_commit, timestamp
+from apiserver.engine.tasks import StartingContents, refuse
+from apiserver.rules.lifecycle import Door, Lifecycle, check_transition, parse_lifecycle
+from apiserver.rules.managed_labels import LATEST
+from apiserver.rules.readiness import require_ready
+from apiserver.rules.revision_changes import (
+    CLIENT_METADATA,
+    INTERNAL,
+    ContentChange,
+    check_new,
+    check_published_spec,
+    check_version,
+    content_change,
+    with_client_metadata,
+)
+from krm.api.revision_name import RevisionName, object_name_problem
+from krm.meta.errors import (
+    AlreadyExists,
+    Cause,
+    Conflict,
+    Forbidden,
+    Invalid,
+    ResourceName,
+)
+from krm.package.contents import Contents, ContentsError, File, check_contents, replace_texts
+from krm.package.kptfile import KptfileEdit, KptfileError, edit_kptfile, parse_kptfile
+from storage.bodies import decode
+from storage.git.objects import GitObject
+from storage.interfaces import Entry, ObjectKey, ObjectStore, StaleWrite
+
+Json = dict[str, Any]
+Change = Callable[[Json], Json]
+T = TypeVar("T")
+
+RESOURCES = ResourceName("packagerevisionresources", "porch.kpt.dev")
+NOT_PUSHED = (
+    "rendering package in kpt function pipeline. Package NOT pushed to remote. Fix locally (until 'kpt fn render' "
+    "succeeds) and retry. Details: "
+)
+
+
+class PackageService:
+    """Package revisions, as clients may change them."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        index: PackageIndex,
+        recorder: Recorder,
+        repositories: Repositories,
+        claims: Claims,
+        renderer: Renderer,
+        starting: StartingContents,
+        writer: DraftWriter,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._recorder = recorder
+        self._repositories = repositories
+        self._claims = claims
+        self._renderer = renderer
+        self._starting = starting
+        self._writer = writer
+
+    # --- reading -------------------------------------------------------------------------------
+
+    async def contents(self, entry: Entry) -> dict[str, File]:
+        """Return every file of a revision.
+
+        Raises:
+            NotFound: its repository is not registered any more.
+            ServiceUnavailable: the content cannot be read now.
+        """
+        held = self._repositories.get(entry.namespace, entry.fields[REPOSITORY])
+        return await self._starting.read(held, entry)
+
+    # --- create --------------------------------------------------------------------------------
+
+    async def create(self, namespace: str, wanted: Json, user: str, *, dry_run: bool) -> Entry:
+        """Create a draft from its one task; nothing is visible before everything is done.
+
+        Raises:
+            NotFound: the repository, or what a task refers to, does not exist.
+            Conflict: the revision exists or is being created.
+            Invalid: a field, the task or the render is at fault.
+        """
+        check_new(wanted)
+        spec = wanted["spec"]
+        held = self._repositories.get(namespace, spec["repository"])
+        name = RevisionName(spec["repository"], spec["packageName"], spec["workspaceName"])
+        doing = (
+            f'to create package revision with details namespace="{namespace}", repository="{name.repository}", '
+            f'package="{name.package}",workspace="{name.workspace}"'
+        )
+
+        async def create() -> Entry:
+            claim = self._claims.claim(REVISIONS, namespace, name.object_name, shown_as="(new creation)", doing=doing)
+            with claim:
+                return await self._create(held, name, wanted, user, dry_run=dry_run)
+
+        return await _to_the_end(create())
+
+    async def _create(self, held: Held, name: RevisionName, wanted: Json, user: str, *, dry_run: bool) -> Entry:
+        settings = held.repository.settings
+        task = self._only_task(name, wanted["spec"].get("tasks") or [])
+        self._check_free(settings.namespace, name, task["type"])
+        parent = self._writer.base(held)
+        contents = await self._starting.make(held, name, task)
+        contents = self._with_metadata(name, contents, wanted)
+        contents = await self._rendered(name.object_name, contents)
+        body = new_revision(
+            settings.namespace, name, Lifecycle.DRAFT, [task], deployment=settings.deployment
+        )
+        for key in CLIENT_METADATA:
+            if value := wanted["metadata"].get(key):
+                body["metadata"][key] = value
+        try:
+            return await self._writer.save(held, body, contents, None, parent, task, user, dry_run=dry_run)
+        except StaleWrite:
+            raise AlreadyExists.of(REVISIONS, name.object_name) from None
+
+    def _only_task(self, name: RevisionName, tasks: list[Json]) -> Json:
+        if len(tasks) > 1:
+            raise refuse(name.object_name, "spec.tasks", "task list must not contain more than one task")
+        if problem := object_name_problem(name):
+            raise refuse(name.object_name, "metadata.name", f"failed to create packagerevision: {problem}")
+        if tasks:
+            return tasks[0]
+        return {"type": "init", "init": {"description": f"{name.package} description"}}
+
+    def _check_free(self, namespace: str, name: RevisionName, task: str) -> None:
+        """Refuse what exists or would lie inside or around another package; all on full paths (3.1)."""
+        package = self._index.package(namespace, name.repository, name.package)
+        problem = None
+        if package is not None:
+            if package.by_workspace(name.workspace) is not None:
+                problem = (
+                    f"package revision workspaceNames must be unique; package revision with name {name.package} in "
+                    f"repo {name.repository} with workspaceName {name.workspace} already exists"
+                )
+            elif task == "clone":
+                problem = (
+                    f'`clone` cannot create a new revision for package "{name.package}" that already exists in repo '
+                    f'"{name.repository}"; make subsequent revisions using `copy`'
+                )
+            elif task == "init":
+                problem = f'package "{name.package}" already exists in repository "{name.repository}"'
+        elif other := self._index.nesting_conflict(namespace, name.repository, name.package):
+            problem = (
+                f'package path "{name.package}" conflicts with existing package "{other}": packages cannot be nested'
+            )
+        if problem:
+            raise Conflict(
+                INTERNAL + problem, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource
+            )
+
+    def _with_metadata(self, name: RevisionName, contents: dict[str, File], wanted: Json) -> dict[str, File]:
+        """Put package metadata, gates and conditions of a create into the Kptfile (3.6)."""
+        metadata = wanted["spec"].get("packageMetadata") or {}
+        gates = wanted["spec"].get("readinessGates")
+        edit = KptfileEdit(
+            labels=metadata.get("labels"),
+            annotations=metadata.get("annotations"),
+            readiness_gates=None if gates is None else [gate.get("conditionType", "") for gate in gates],
+            conditions=(wanted.get("status") or {}).get("conditions"),
+        )
+        return _edited(name.object_name, contents, edit)
+
+    # --- contents ------------------------------------------------------------------------------
+
+    async def save(
+        self, namespace: str, name: str, resources: Callable[[Entry, dict[str, File]], tuple[Json, Any]], user: str, *, dry_run: bool
+    ) -> tuple[Entry, dict[str, File], Json]:
+        """Replace a draft's files; ``resources`` gets the current state and returns (wanted object, kept binaries).
+
+        Returns the entry, the rendered contents, and the function results.
+
+        Raises:
+            Conflict: the draft changed since the caller read it, or is being written.
+            Invalid: it is not a draft, a path or the Kptfile is at fault, or the render failed.
+        """
+
+        async def save() -> tuple[Entry, dict[str, File], Json]:
+            with self._claims.claim(
+                RESOURCES, namespace, name, doing=f'on package revision resources "{namespace}/{name}"'
+            ):
+                return await self._save(namespace, name, resources, user, dry_run=dry_run)
+
+        return await _to_the_end(save())
+
+    async def _save(
+        self, namespace: str, name: str, resources: Any, user: str, *, dry_run: bool
+    ) -> tuple[Entry, dict[str, File], Json]:
+        entry = self._recorder.entry(namespace, name)
+        body = decode(entry)
+        held = self._repositories.get(namespace, entry.fields[REPOSITORY])
+        old = await self._starting.read(held, entry)
+        wanted, keep = resources(entry, old)
+        check_version(RESOURCES, "PackageRevisionResources", name, wanted, entry.rv, entry.uid)
+        lifecycle = lifecycle_of(body)
+        if lifecycle is not Lifecycle.DRAFT:
+            why = f'cannot update a package revision with lifecycle value "{lifecycle}"; package must be Draft'
+            raise _refuse_save(name, "spec.lifecycle", why)
+        contents = replace_texts(old, (wanted.get("spec") or {}).get("resources") or {}, keep)
+        _check_package(name, contents)
+        rendered = await self._renderer.render(contents)
+        if rendered.failed:
+            raise _refuse_save(name, "spec.resources", f"error {NOT_PUSHED}{rendered.error}")
+        task = {"type": "render"}
+        saved = await self._writer.save(
+            held, body, rendered.contents, entry, self_commit(body), task, user, dry_run=dry_run
+        )
+        return saved, rendered.contents, rendered.results
+
+    async def _rendered(self, name: str, contents: Contents) -> dict[str, File]:
+        _check_package(name, contents)
+        rendered = await self._renderer.render(contents)
+        if rendered.failed:
+            raise refuse(name, "spec.tasks", f"error {NOT_PUSHED}{rendered.error}")
+        return dict(rendered.contents)
+
+    # --- update --------------------------------------------------------------------------------
+
+    async def update(self, namespace: str, name: str, change: Change, user: str, door: Door, *, dry_run: bool) -> Entry:
+        """Apply a change that comes through one of the two doors.
+
+        Raises:
+            Conflict: the object changed since the caller read it, or is being written.
+            Invalid: the transition is not offered, a gate is unmet, or a published spec is changed.
+        """
+
+        async def update() -> Entry:
+            with self._claims.claim(REVISIONS, namespace, name):
+                return await self._update(namespace, name, change, user, door, dry_run=dry_run)
+
+        return await _to_the_end(update())
+
+    async def _update(self, namespace: str, name: str, change: Change, user: str, door: Door, *, dry_run: bool) -> Entry:
+        entry = self._recorder.entry(namespace, name)
+        stored = decode(entry)
+        stored["metadata"]["resourceVersion"] = str(entry.rv)
+        wanted = change(decode_again(stored))
+        check_version(REVISIONS, "PackageRevision", name, wanted, entry.rv, entry.uid)
+        del stored["metadata"]["resourceVersion"]
+        held = self._repositories.get(namespace, entry.fields[REPOSITORY])
+        current = lifecycle_of(stored)
+        desired = parse_lifecycle((wanted.get("spec") or {}).get("lifecycle") or "", current, name)
+        check_transition(current, desired, door, name)
+        gates, conditions = _gates_wanted(stored, wanted, current, door)
+        require_ready(name, current, desired, gates, conditions)
+        if desired is Lifecycle.PUBLISHED and current is Lifecycle.PROPOSED:
+            return await self._approve(held, entry, stored, user, dry_run=dry_run)
+        body = stored
+        if door is Door.MAIN:
+            body = with_client_metadata(stored, wanted, name)
+            if current.is_published:
+                check_published_spec(stored, wanted, name)
+        set_latest_label(body, latest=LATEST in entry.labels)
+        if body["metadata"].get("deletionTimestamp") and not body["metadata"].get("finalizers"):
+            return await self._remove(held, entry, user, dry_run=dry_run)
+        edits = content_change(stored, wanted) if current is Lifecycle.DRAFT and door is Door.MAIN else ContentChange()
+        return await self._store_update(held, entry, body, desired, edits, user, dry_run=dry_run)
+
+    async def _store_update(
+        self, held: Held, entry: Entry, body: Json, desired: Lifecycle, edits: ContentChange, user: str, *, dry_run: bool
+    ) -> Entry:
+        body["spec"]["lifecycle"] = str(desired)
+        if not edits.changes_kptfile:
+            return await self._writer.move(held, body, entry, user, dry_run=dry_run)
+        edit = KptfileEdit(
+            labels=edits.labels,
+            annotations=edits.annotations,
+            replace_metadata=True,
+            readiness_gates=edits.gates,
+            conditions=edits.conditions,
+        )
+        contents = _edited(entry.name, await self._starting.read(held, entry), edit)
+        if edits.renders:
+            contents = await self._rendered(entry.name, contents)
+        task = {"type": "render"}
+        return await self._writer.save(held, body, contents, entry, self_commit(body), task, user, dry_run=dry_run)
+
+    async def _approve(self, held: Held, entry: Entry, body: Json, user: str, *, dry_run: bool) -> Entry:
+        if dry_run:
+            return entry
+        repository = held.repository
+        repository.require_open()
+        pending = await self._pending(repository, entry.name)
+        name = revision_name_of(body)
+        job = PublishJob(repository, self._recorder, name, commit=self_commit(body), pending=pending, user=user)
+        await held.queue.submit(job)
+        return job.published if job.published is not None else self._recorder.entry(entry.namespace, entry.name)
+
+    async def _pending(self, repository: RegisteredRepository, name: str) -> Sequence[GitObject]:
+        parcel = await self._store.outbox.parcel(repository.settings.key, name)
+        return parcel.objects if parcel else ()
+
+    # --- delete --------------------------------------------------------------------------------
+
+    async def delete(self, namespace: str, name: str, check: Callable[[Entry], None], user: str, *, dry_run: bool) -> tuple[Entry, bool]:
+        """Delete a revision; ``check`` raises when a precondition of the caller does not hold.
+
+        Returns the object as it was, and whether it is gone (finalizers may hold it).
+
+        Raises:
+            Forbidden: it is published and its deletion is not proposed, or others name it as upstream.
+        """
+        entry = self._recorder.entry(namespace, name)
+        check(entry)
+        terminating = self._namespace_terminating(namespace)
+        if not terminating:
+            self._check_deletable(entry)
+
+        async def delete() -> tuple[Entry, bool]:
+            with self._claims.claim(REVISIONS, namespace, name):
+                return await self._delete(namespace, name, user, unregister=terminating, dry_run=dry_run)
+
+        return await _to_the_end(delete())
+
+    def _check_deletable(self, entry: Entry) -> None:
+        if lifecycle_of(decode(entry)) is Lifecycle.PUBLISHED:
+            why = (
+                "published PackageRevisions must be proposed for deletion by setting spec.lifecycle to "
+                "'DeletionProposed' prior to deletion"
+            )
+            raise Forbidden.of(REVISIONS, entry.name, why)
+        if users := self._index.referenced_by(entry.namespace, entry.name):
+            why = f"cannot delete package revision, it is referenced as upstream by: {', '.join(users[:20])}"
+            raise Forbidden.of(REVISIONS, entry.name, why)
+
+    def _namespace_terminating(self, namespace: str) -> bool:
+        entry = self._store.get(ObjectKey("namespaces", "", namespace))
+        return entry is not None and bool(decode(entry)["metadata"].get("deletionTimestamp"))
+
+    async def _delete(self, namespace: str, name: str, user: str, *, unregister: bool, dry_run: bool) -> tuple[Entry, bool]:
+        entry = self._recorder.entry(namespace, name)
+        body = decode(entry)
+        if body["metadata"].get("finalizers") and not unregister:
+            if body["metadata"].get("deletionTimestamp") or dry_run:
+                return entry, False
+            body["metadata"]["deletionTimestamp"] = timestamp()
+            body["metadata"]["deletionGracePeriodSeconds"] = 0
+            try:
+                marked = await self._recorder.write([update_mutation(entry, body, user)])
+            except StaleWrite:
+                raise Conflict.of(REVISIONS, name) from None
+            return marked[0], False
+        if unregister:
+            await self._recorder.removed(entry, [], user)
+        else:
+            held = self._repositories.get(namespace, entry.fields[REPOSITORY])
+            await self._remove(held, entry, user, dry_run=dry_run)
+        return entry, True
+
+    async def _remove(self, held: Held, entry: Entry, user: str, *, dry_run: bool) -> Entry:
+        if dry_run:
+            return entry
+        if lifecycle_of(decode(entry)).is_published:
+            await held.queue.submit(DeletePublishedJob(held.repository, self._recorder, entry, user))
+        else:
+            await self._writer.remove(held, entry, user)
+        return entry
+
+
+def _gates_wanted(stored: Json, wanted: Json, current: Lifecycle, door: Door) -> tuple[list[Json], list[Json]]:
+    """Return gates and conditions as they will be: one update may set a condition and propose."""
+    gates, conditions = stored["spec"].get("readinessGates"), stored["status"].get("conditions")
+    if current is Lifecycle.DRAFT and door is Door.MAIN:
+        new_gates = (wanted.get("spec") or {}).get("readinessGates")
+        new_conditions = (wanted.get("status") or {}).get("conditions")
+        gates = gates if new_gates is None else new_gates
+        conditions = conditions if new_conditions is None else new_conditions
+    return gates or [], conditions or []
+
+
+def _check_package(name: str, contents: Contents) -> None:
+    """Refuse contents that no package may have.
+
+    Raises:
+        Invalid: a path, the number or the size of the files, or the Kptfile is at fault.
+    """
+    try:
+        check_contents(contents)
+        kptfile = contents.get("Kptfile")
+        if kptfile is None:
+            raise ContentsError("Kptfile", "package must contain Kptfile at root")
+        parse_kptfile(kptfile.data)
+    except (ContentsError, KptfileError) as error:
+        raise _refuse_save(name, "spec.resources", str(error)) from error
+
+
+def _refuse_save(name: str, field: str, why: str) -> Invalid:
+    cause = Cause("FieldValueInvalid", why, field)
+    return Invalid(INTERNAL + why, name=name, group="porch.kpt.dev", kind="PackageRevisionResources", causes=[cause])
+
+
+def _edited(name: str, contents: dict[str, File], edit: KptfileEdit) -> dict[str, File]:
+    kptfile = contents.get("Kptfile")
+    if kptfile is None:
+        return contents
+    try:
+        data = edit_kptfile(kptfile.data, edit)
+    except KptfileError as error:
+        raise refuse(name, "spec.packageMetadata", f"the Kptfile cannot be edited: {error}") from error
+    return {**contents, "Kptfile": File(data, kptfile.mode)}
+
+
+def decode_again(body: Json) -> Json:
+    """Return an independent copy of a decoded object."""
+    copy: Json = orjson.loads(orjson.dumps(body))
+    return copy
+
+
+async def _to_the_end(work: Awaitable[T]) -> T:
+    """Run a write to its end even if the caller is cancelled (its client is gone)."""
+    return await asyncio.shield(asyncio.ensure_future(work))
