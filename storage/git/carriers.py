@@ -1,0 +1,347 @@
+"""Two ways to carry Git's stateless protocol: HTTP with pooled connections, and a local git process.
+
+Both answer :class:`Request` with :class:`Answer`; what the bytes mean is ``transport.py``'s business. A local
+``git upload-pack --stateless-rpc`` says exactly what a server's HTTP backend relays, so one client serves both.
+"""
+
+import hashlib
+import ipaddress
+import os
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+from urllib.parse import urljoin, urlsplit
+
+import urllib3
+from dulwich.protocol import pkt_line
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from storage.git.deadline import break_on_expiry
+from storage.git.errors import AuthenticationFailed, NotARepository, RemoteUnavailable, UnsafeAddress
+from storage.git.remote import Credentials, Remote
+
+MAX_REDIRECTS = 5
+CONNECT_SECONDS = 10.0
+"""Longest wait for a connection, if the remote's own timeout is not shorter."""
+
+POOLED = 4
+"""Connections kept alive per host."""
+
+_CHUNK = 1 << 16
+_METADATA = frozenset({"fd00:ec2::254", "100.100.100.200"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question: a GET of ``info/refs`` when there is no body, otherwise a POST to a service."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came back. ``read`` returns at most as many bytes as asked for, none at the end."""
+
+    url: str
+    content_type: str
+    read: Callable[[int], bytes]
+    close: Callable[[], None]
+
+
+class Carrier(Protocol):
+    """Something that takes questions to a remote."""
+
+    def ask(self, remote: Remote, request: Request) -> Answer:
+        """Ask and return the answer's head.
+
+        Raises:
+            RemoteUnavailable: the remote cannot be reached, or answers with a 5xx code.
+            AuthenticationFailed: it wants other credentials.
+            NotARepository: there is nothing, or nothing that speaks Git.
+            UnsafeAddress: it lies, or leads, where we do not go.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class HttpCarrier:
+    """HTTP and HTTPS. Credentials go with the first request; connections stay open between requests."""
+
+    def __init__(self) -> None:
+        self._pools: dict[bytes, urllib3.PoolManager] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, remote: Remote, request: Request) -> Answer:
+        """Ask, following redirects of ``info/refs`` on the same host only."""
+        url = request.url
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = self._send(remote, request, url)
+            location = answer.headers.get("Location") if answer.status in (301, 302, 303, 307, 308) else None
+            if location is None:
+                _check_status(remote, answer)
+                return _http_answer(answer, url)
+            answer.drain_conn()
+            answer.release_conn()
+            if request.body is not None:
+                raise UnsafeAddress(f"{remote.address}: the remote redirects a request that holds data")
+            url = _redirected(remote, url, location)
+        raise UnsafeAddress(f"{remote.address}: more than {MAX_REDIRECTS} redirects")
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        with self._lock:
+            pools, self._pools = list(self._pools.values()), {}
+        for pool in pools:
+            pool.clear()
+
+    def _send(self, remote: Remote, request: Request, url: str) -> urllib3.BaseHTTPResponse:
+        headers = {**request.headers, "Pragma": "no-cache", "User-Agent": "git/porch"}
+        if remote.credentials is not None:
+            headers["Authorization"] = _authorization(remote.credentials)
+        try:
+            return self._pool(remote.ca).urlopen(
+                "GET" if request.body is None else "POST",
+                url,
+                headers=headers,
+                body=request.body,
+                preload_content=False,
+                redirect=False,
+                # A question without data may meet a connection the server just closed; data is never sent twice.
+                retries=urllib3.Retry(1, connect=0, read=1, other=0, redirect=0, raise_on_redirect=False)
+                if request.body is None
+                else False,
+                timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, remote.timeout), read=remote.timeout),
+            )
+        except urllib3.exceptions.HTTPError as error:
+            sent = request.body is not None and not isinstance(
+                error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ConnectTimeoutError
+            )
+            raise RemoteUnavailable(remote.address, _problem(error), outcome_unknown=sent) from error
+
+    def _pool(self, ca: bytes | None) -> urllib3.PoolManager:
+        key = hashlib.sha256(ca).digest() if ca else b""
+        with self._lock:
+            pool = self._pools.get(key)
+            if pool is None:
+                pool = urllib3.PoolManager(num_pools=8, maxsize=POOLED, ssl_context=_tls(ca))
+                pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+                self._pools[key] = pool
+            return pool
+
+
+class ProcessCarrier:
+    """A directory of this machine, asked through a git binary in a fixed environment."""
+
+    def __init__(self, git: str) -> None:
+        self._git = git
+
+    def ask(self, remote: Remote, request: Request) -> Answer:
+        """Run the service once; its output is the answer."""
+        path = remote.path
+        if not Path(path).is_dir():
+            raise NotARepository(f"{remote.address}: there is no such directory")
+        service = _service(request.url)
+        argv = [self._git, service, "--stateless-rpc"]
+        if request.body is None:
+            argv.append("--advertise-refs")
+        process, errors = start_git([*argv, "--", path], request.headers.get("Git-Protocol", ""), request.body)
+        greeting = pkt_line(b"# service=git-" + service.encode() + b"\n") + b"0000" if request.body is None else b""
+        reading = _ProcessReading(remote, process, errors, greeting)
+        kind = "advertisement" if request.body is None else "result"
+        return Answer(request.url, f"application/x-git-{service}-{kind}", reading.read, reading.close)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def git_environment(protocol: str = "") -> dict[str, str]:
+    """Return the whole environment of a git process: no user's configuration, no prompts, no other transports."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+    return {**environment, "GIT_PROTOCOL": protocol} if protocol else environment
+
+
+def start_git(argv: list[str], protocol: str, body: bytes | None) -> tuple["subprocess.Popen[bytes]", IO[bytes]]:
+    """Start a git process whose input is ``body``; the deadline of the operation kills it."""
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process, see _ProcessReading.close
+    with tempfile.TemporaryFile() as source:
+        source.write(body or b"")
+        source.seek(0)
+        process = subprocess.Popen(
+            argv, stdin=source, stdout=subprocess.PIPE, stderr=errors, env=git_environment(protocol), cwd="/"
+        )
+    break_on_expiry(process.kill)
+    return process, errors
+
+
+class _ProcessReading:
+    def __init__(
+        self, remote: Remote, process: "subprocess.Popen[bytes]", errors: IO[bytes], greeting: bytes
+    ) -> None:
+        self._remote = remote
+        self._process = process
+        self._errors = errors
+        self._greeting = greeting
+        self._started = False
+
+    def read(self, size: int) -> bytes:
+        if self._process.stdout is None:
+            return b""
+        data = self._process.stdout.read1(min(size, _CHUNK))  # type: ignore[attr-defined] # it is a BufferedReader
+        if not data and not self._started:
+            raise NotARepository(f"{self._remote.address}: {self._complaint()}")
+        if not self._started:
+            self._started = True
+            return self._greeting + bytes(data)
+        return bytes(data)
+
+    def close(self) -> None:
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        if self._process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+    def _complaint(self) -> str:
+        self._process.wait()
+        self._errors.seek(0)
+        return self._errors.read(300).decode("utf-8", "replace").strip() or "git gave no answer"
+
+
+class _Watched(HTTPConnection):
+    """A connection that the operation's deadline can break, and that refuses peers nobody may reach."""
+
+    def request(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override] # passed on unchanged
+        break_on_expiry(self._break)
+        super().request(*args, **kwargs)
+
+    def _new_conn(self) -> socket.socket:
+        # Checked on the connected socket, so a name that resolves differently the second time gains nothing.
+        connected = super()._new_conn()
+        peer = str(connected.getpeername()[0])
+        if is_forbidden(peer):
+            connected.close()
+            raise UnsafeAddress(f"{self.host} leads to {peer}, which no repository may use")
+        return connected
+
+    def _break(self) -> None:
+        held = self.sock
+        if held is not None:
+            with suppress(OSError):
+                held.shutdown(socket.SHUT_RDWR)
+
+
+class _WatchedTls(_Watched, HTTPSConnection):
+    """The same over TLS."""
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Watched
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _WatchedTls
+
+
+def is_forbidden(peer: str) -> bool:
+    """Tell whether an IP address is link-local (cloud metadata), multicast or unspecified."""
+    address = ipaddress.ip_address(peer.partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    address = mapped or address
+    return str(address) in _METADATA or address.is_link_local or address.is_multicast or address.is_unspecified
+
+
+def _tls(ca: bytes | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            context.load_verify_locations(cadata=ca.decode("ascii", "replace"))
+        except ssl.SSLError as error:
+            raise UnsafeAddress("the CA bundle holds no valid certificate") from error
+    return context
+
+
+def _authorization(credentials: Credentials) -> str:
+    if not credentials.username:
+        return f"Bearer {credentials.password}"
+    pair = f"{credentials.username}:{credentials.password}"
+    return str(urllib3.make_headers(basic_auth=pair)["authorization"])
+
+
+def _check_status(remote: Remote, answer: urllib3.BaseHTTPResponse) -> None:
+    if answer.status == 200:  # noqa: PLR2004 -- HTTP's OK
+        return
+    answer.close()
+    if answer.status in (401, 403, 407):
+        raise AuthenticationFailed(f"{remote.address}: the remote refuses the credentials (HTTP {answer.status})")
+    if answer.status >= 500 or answer.status in (408, 429):  # noqa: PLR2004 -- HTTP's server errors
+        raise RemoteUnavailable(remote.address, f"HTTP {answer.status}")
+    raise NotARepository(f"{remote.address}: no Git repository here (HTTP {answer.status})")
+
+
+def _http_answer(answer: urllib3.BaseHTTPResponse, url: str) -> Answer:
+    def read(size: int) -> bytes:
+        return bytes(answer.read1(min(size, _CHUNK)))  # type: ignore[attr-defined] # HTTPResponse has it
+
+    def close() -> None:
+        # Read to its end, the connection went back to the pool by itself; otherwise it is of no use any more.
+        answer.close()
+
+    return Answer(url, answer.headers.get("Content-Type", ""), read, close)
+
+
+def _redirected(remote: Remote, url: str, location: str) -> str:
+    target = urljoin(url, location)
+    old, new = urlsplit(url), urlsplit(target)
+    upgrade = (old.scheme, new.scheme) in (("http", "http"), ("https", "https"), ("http", "https"))
+    same_port = old.port == new.port or (old.scheme != new.scheme and new.port is None)
+    if not upgrade or old.hostname != new.hostname or not same_port or "@" in new.netloc:
+        raise UnsafeAddress(f"{remote.address}: the remote redirects to another host")
+    return target
+
+
+def _service(url: str) -> str:
+    return "receive-pack" if "git-receive-pack" in url.rpartition("/")[2] else "upload-pack"
+
+
+def _problem(error: BaseException) -> str:
+    """Name what went wrong without quoting a request; types decide, never text."""
+    reason = getattr(error, "reason", None)
+    if isinstance(reason, BaseException):
+        error = reason
+    if isinstance(error, urllib3.exceptions.NameResolutionError):
+        return "the host name cannot be resolved"
+    if isinstance(error, urllib3.exceptions.SSLError | ssl.SSLError):
+        inner = error.args[0] if error.args else error
+        return f"TLS failed: {getattr(inner, 'verify_message', '') or getattr(inner, 'reason', '') or 'handshake'}"
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        return "no answer in time"
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return "connection refused"
+    return "the connection broke"
