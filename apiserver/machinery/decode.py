@@ -1,0 +1,259 @@
+"""Request bodies: read with limits, decoded from JSON, YAML or protobuf, and fitted to the kind they are for.
+
+Source: ``kube-api.md`` 1.2, 1.9, 2.3 and 2.12.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from starlette.types import Receive, Scope
+
+from apiserver.machinery.definition import Definition
+from apiserver.machinery.protobuf import decode_envelope
+from apiserver.machinery.request import header
+from apiserver.machinery.rest import WriteOptions
+from apiserver.machinery.schema import CompiledSchema
+from apiserver.machinery.yaml_body import YamlRefused, parse_yaml
+from krm.meta.errors import BadRequest, Cause, Invalid, RequestEntityTooLarge, UnsupportedMediaType
+
+Json = dict[str, Any]
+
+MAX_DEPTH = 100
+"""Levels of nesting in a body; no kind of ours needs 20, and recursive code must stay safe."""
+_DRAIN = 256 * 1024 * 1024
+"""Bytes of an over-long body that are read and dropped, so that the client gets to read our answer."""
+_DRAIN_SECONDS = 10.0
+"""Seconds that dropping an over-long body may take."""
+_READ_SECONDS = 60.0
+"""Seconds between two pieces of a body."""
+_IN_THREAD = 64 * 1024
+"""Bytes from which YAML, which is slow to parse, leaves the event loop."""
+_EXCERPT = 30
+"""Bytes of an unreadable body that the error shows."""
+_MAX_REPORTED = 50
+"""Duplicate fields named for one body."""
+
+JSON_TYPE = "application/json"
+YAML_TYPE = "application/yaml"
+PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
+_BODY_TYPES = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
+_KEY = re.compile(rb'"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body as received, and its media type without parameters (JSON if none was sent)."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A decoded body and the paths of fields that were given more than once."""
+
+    value: Any
+    duplicates: tuple[str, ...] = ()
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> Body:
+    """Read the whole body, at most ``limit`` bytes.
+
+    Raises:
+        RequestEntityTooLarge: it is longer; the rest has been drained, within bounds.
+        UnsupportedMediaType: it is compressed.
+    """
+    if header(scope, b"content-encoding") not in ("", "identity"):
+        raise UnsupportedMediaType("compressed request bodies are not accepted")
+    pieces: list[bytes] = []
+    size, more = 0, True
+    while more:
+        async with asyncio.timeout(_READ_SECONDS):
+            message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("the client closed the connection before the body was complete")
+        piece = message.get("body", b"")
+        more = message.get("more_body", False)
+        size += len(piece)
+        if size > limit:
+            await _drain(receive, more)
+            raise RequestEntityTooLarge(f"limit is {limit} bytes")
+        pieces.append(piece)
+    media_type = header(scope, b"content-type").partition(";")[0].strip().lower()
+    return Body(b"".join(pieces), media_type or JSON_TYPE)
+
+
+async def _drain(receive: Receive, more: bool) -> None:
+    dropped = 0
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while more and dropped < _DRAIN:
+                message = await receive()
+                dropped += len(message.get("body", b""))
+                more = message.get("more_body", False)
+    except TimeoutError:
+        return
+
+
+async def parse(body: Body, definition: Definition, accepted: Sequence[str] = _BODY_TYPES) -> Parsed:
+    """Decode a body by its media type.
+
+    Raises:
+        UnsupportedMediaType: the type is not among ``accepted``, or protobuf of an unknown kind.
+        BadRequest: it cannot be parsed, or is nested deeper than ``MAX_DEPTH``.
+    """
+    if body.media_type not in accepted:
+        raise UnsupportedMediaType(
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+        )
+    if body.media_type == PROTOBUF_TYPE:
+        return Parsed(decode_envelope(body.data))
+    try:
+        if body.media_type == JSON_TYPE:
+            return parse_json(body.data)
+        if len(body.data) > _IN_THREAD:
+            value, duplicates = await asyncio.to_thread(parse_yaml, body.data, MAX_DEPTH)
+        else:
+            value, duplicates = parse_yaml(body.data, MAX_DEPTH)
+    except (orjson.JSONDecodeError, YamlRefused) as error:
+        raise unreadable(body.data, definition.kind, str(error)) from error
+    return Parsed(value, tuple(duplicates[:_MAX_REPORTED]))
+
+
+def unreadable(data: bytes, kind: str, why: str) -> BadRequest:
+    """Build the error for a body that cannot be parsed."""
+    excerpt = data[:_EXCERPT].decode(errors="replace")
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({excerpt})")
+
+
+def parse_json(data: bytes) -> Parsed:
+    """Decode JSON and find duplicate keys.
+
+    A parsed object with as many keys as the text has ``":`` cannot have lost any; only otherwise is the text read a
+    second time, slower and with every key.
+
+    Raises:
+        BadRequest: nested deeper than ``MAX_DEPTH``.
+        orjson.JSONDecodeError: it is not JSON (a ValueError).
+    """
+    value = orjson.loads(data)
+    keys = _count_keys(value)
+    if keys == sum(1 for _ in _KEY.finditer(data)):
+        return Parsed(value)
+    return Parsed(value, tuple(_duplicates(data)))
+
+
+def _count_keys(value: Any) -> int:
+    """Count the keys of all objects in ``value``, level by level."""
+    keys, level = 0, [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                keys += len(node)
+                below += [child for child in node.values() if isinstance(child, dict | list)]
+            elif isinstance(node, list):
+                below += [child for child in node if isinstance(child, dict | list)]
+        if not below:
+            return keys
+        level = below
+    raise BadRequest(f"the body is nested deeper than {MAX_DEPTH} levels")
+
+
+def _duplicates(data: bytes) -> list[str]:
+    """Return the paths of duplicate keys. Depth is bounded: the text was parsed and measured before."""
+
+    class Object(dict[str, Any]):
+        repeated: tuple[str, ...] = ()
+
+    def build(pairs: list[tuple[str, Any]]) -> Object:
+        made = Object(pairs)
+        if len(made) != len(pairs):
+            seen: set[str] = set()
+            made.repeated = tuple(dict.fromkeys(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+        return made
+
+    found: list[str] = []
+
+    def walk(node: Any, path: str) -> None:
+        if len(found) >= _MAX_REPORTED:
+            return
+        if isinstance(node, Object):
+            found.extend(f"{path}.{key}".lstrip(".") for key in node.repeated)
+            for key, child in node.items():
+                walk(child, f"{path}.{key}")
+        elif isinstance(node, list):
+            for index, child in enumerate(node):
+                walk(child, f"{path}[{index}]")
+
+    walk(json.loads(data, object_pairs_hook=build), "")
+    return found[:_MAX_REPORTED]
+
+
+def admit(parsed: Parsed, definition: Definition, schema: CompiledSchema, options: WriteOptions) -> Json:
+    """Fit a decoded body to its kind: kind checked, types checked, unknown fields removed, defaults filled in.
+
+    Unknown and duplicate fields are an error, a warning or nothing, by ``options.field_validation``.
+
+    Raises:
+        BadRequest: another kind, wrong types, or unknown fields under Strict.
+    """
+    obj = _of_kind(parsed.value, definition)
+    unfit = f'{definition.kind} in version "{definition.version}" cannot be handled as a {definition.kind}'
+    if errors := schema.type_errors(obj):
+        raise BadRequest(f"{unfit}: {', '.join(errors)}")
+    if problems := _surplus(obj, parsed.duplicates, schema, options):
+        raise BadRequest(f"{unfit}: strict decoding error: {', '.join(problems)}")
+    schema.default(obj)
+    return obj
+
+
+def admit_patched(obj: Json, definition: Definition, schema: CompiledSchema, options: WriteOptions) -> Json:
+    """Fit the result of a patch to its kind, like :func:`admit`.
+
+    Raises:
+        BadRequest: the patch changed the kind.
+        Invalid: wrong types, or unknown fields under Strict, with cause field ``patch``.
+    """
+    obj = _of_kind(obj, definition)
+    name = str((obj.get("metadata") or {}).get("name", ""))
+    if errors := schema.type_errors(obj):
+        causes = [Cause("FieldValueInvalid", f"Invalid value: {error}", "patch") for error in errors]
+        raise Invalid.of(definition.kind, definition.group, name, causes)
+    if problems := _surplus(obj, (), schema, options):
+        causes = [Cause("FieldValueInvalid", f"Invalid value: strict decoding error: {p}", "patch") for p in problems]
+        raise Invalid.of(definition.kind, definition.group, name, causes)
+    schema.default(obj)
+    return obj
+
+
+def _of_kind(value: Any, definition: Definition) -> Json:
+    if not isinstance(value, dict):
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {definition.kind}): it is not an object"
+        )
+    version, kind = value.get("apiVersion") or definition.api_version, value.get("kind") or definition.kind
+    if (version, kind) != (definition.api_version, definition.kind):
+        raise BadRequest(
+            f"the body is a {kind!s:.64} of {version!s:.64}; this address takes {definition.kind} of {definition.api_version}"
+        )
+    if not isinstance(value.get("metadata") or {}, dict):
+        raise BadRequest("metadata must be an object")
+    ordered = {"apiVersion": definition.api_version, "kind": definition.kind, "metadata": value.get("metadata") or {}}
+    return {**ordered, **{key: item for key, item in value.items() if key not in ordered}}
+
+
+def _surplus(obj: Json, duplicates: Sequence[str], schema: CompiledSchema, options: WriteOptions) -> list[str]:
+    """Remove unknown fields; return what Strict refuses, or warn, or neither."""
+    problems = [f'unknown field "{path}"' for path in schema.prune(obj)]
+    problems += [f'duplicate field "{path}"' for path in duplicates]
+    if options.field_validation == "Strict":
+        return problems
+    if options.field_validation != "Ignore":
+        options.warnings.extend(problems)
+    return []

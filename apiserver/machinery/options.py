@@ -1,0 +1,212 @@
+"""Query parameters and option bodies of each verb, checked and typed.
+
+Source: ``kube-api.md`` 2.3, 2.5, 2.7, 2.11 and 2.12.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.machinery.request import Query, flag, integer, text
+from apiserver.machinery.rest import DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions
+from krm.meta.errors import (
+    BadRequest,
+    Cause,
+    Invalid,
+    forbidden_value,
+    invalid_value,
+    not_supported_value,
+)
+from krm.meta.selectors import FieldSelector, LabelSelector
+
+Json = dict[str, Any]
+
+_META_GROUP = "meta.k8s.io"
+_MATCHES = ("Exact", "NotOlderThan")
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
+_POLICIES = ("Background", "Foreground", "Orphan")
+_MANAGER_LENGTH = 128
+"""Characters of a field manager's name."""
+_REVISION = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a watch is sent: bookmarks or not, and for how many seconds (None: the server's choice)."""
+
+    bookmarks: bool
+    timeout: int | None
+
+
+def get_options(query: Query) -> GetOptions:
+    """Read the options of a get."""
+    if "export" in query:
+        raise BadRequest("the export parameter, which was deprecated, is no longer supported")
+    return GetOptions(_revision(query))
+
+
+def list_options(query: Query) -> ListOptions:
+    """Read the options of a list.
+
+    Raises:
+        Invalid: parameters that exclude each other.
+        BadRequest: a selector, number or revision that cannot be read.
+    """
+    revision, match, token = _revision(query), text(query, "resourceVersionMatch"), text(query, "continue")
+    causes = _match_causes(revision, match, token)
+    if "sendInitialEvents" in query:
+        causes.append(forbidden_value("sendInitialEvents", "it is for watches only"))
+    _refuse("ListOptions", causes)
+    if token and revision not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
+    limit = integer(query, "limit") or 0
+    if limit < 0:
+        raise BadRequest("limit must not be negative")
+    return ListOptions(
+        labels=LabelSelector.parse(text(query, "labelSelector")),
+        fields=FieldSelector.parse(text(query, "fieldSelector")),
+        limit=limit,
+        continue_token=token,
+        resource_version=revision,
+        resource_version_match=match,
+    )
+
+
+def _match_causes(revision: str, match: str, token: str) -> list[Cause]:
+    field = "resourceVersionMatch"
+    if not match:
+        return []
+    causes = []
+    if not revision:
+        causes.append(forbidden_value(field, f"{field} is forbidden unless resourceVersion is provided"))
+    if token:
+        causes.append(forbidden_value(field, f"{field} is forbidden when continue is provided"))
+    if match not in _MATCHES:
+        causes.append(not_supported_value(field, match, _MATCHES))
+    elif match == "Exact" and revision == "0":
+        causes.append(forbidden_value(field, f'{field} "Exact" is forbidden for resourceVersion "0"'))
+    return causes
+
+
+def watch_options(query: Query, *, name: str = "") -> WatchOptions:
+    """Read what a watch shows; ``name`` restricts it to one object (the ``/watch/`` paths).
+
+    Raises:
+        Invalid: sendInitialEvents and resourceVersionMatch do not go together.
+        BadRequest: a selector or revision that cannot be read.
+    """
+    match = text(query, "resourceVersionMatch")
+    initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
+    causes = []
+    if initial is None and match:
+        causes.append(
+            forbidden_value(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )
+        )
+    if initial is not None and match != "NotOlderThan":
+        causes.append(
+            forbidden_value(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            )
+        )
+    _refuse("ListOptions", causes)
+    fields = FieldSelector.parse(text(query, "fieldSelector"))
+    if name:
+        by_name = FieldSelector.parse(f"metadata.name={name}") if not re.search(r"[\\,=]", name) else fields
+        fields = FieldSelector((*fields.terms, *by_name.terms))
+    return WatchOptions(
+        labels=LabelSelector.parse(text(query, "labelSelector")),
+        fields=fields,
+        resource_version=_revision(query),
+        send_initial_events=initial,
+    )
+
+
+def stream_options(query: Query) -> StreamOptions:
+    """Read how a watch is sent."""
+    timeout = integer(query, "timeoutSeconds")
+    return StreamOptions(flag(query, "allowWatchBookmarks"), timeout if timeout and timeout > 0 else None)
+
+
+def write_options(query: Query, kind: str, agent: str) -> WriteOptions:
+    """Read the options of a create, update or patch; ``kind`` names them (CreateOptions …).
+
+    Raises:
+        Invalid: an unknown dryRun or fieldValidation, a bad fieldManager, force without apply.
+    """
+    manager = text(query, "fieldManager")
+    validation = text(query, "fieldValidation")
+    causes = _dry_run_causes(query.get("dryRun", ()))
+    if validation and validation not in _VALIDATIONS:
+        causes.append(not_supported_value("fieldValidation", validation, _VALIDATIONS))
+    if len(manager) > _MANAGER_LENGTH:
+        causes.append(
+            Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_LENGTH} bytes", "fieldManager")
+        )
+    elif not manager.isprintable():
+        causes.append(invalid_value("fieldManager", manager, "should only contain printable characters"))
+    if kind == "PatchOptions" and "force" in query:
+        causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
+    _refuse(kind, causes)
+    return WriteOptions(
+        dry_run=bool(query.get("dryRun")),
+        field_manager=manager or agent.partition("/")[0][:_MANAGER_LENGTH],
+        field_validation=validation or "Warn",
+    )
+
+
+def delete_options(query: Query, body: Json | None) -> DeleteOptions:
+    """Read the options of a delete from its body, or from the query if there is none.
+
+    Raises:
+        BadRequest: the body is no DeleteOptions.
+        Invalid: contradicting or unknown values.
+    """
+    given = body if body is not None else _delete_query(query)
+    dry_run, policy = given.get("dryRun") or [], given.get("propagationPolicy") or ""
+    preconditions, orphan = given.get("preconditions") or {}, given.get("orphanDependents")
+    types_fit = isinstance(dry_run, list) and isinstance(policy, str) and isinstance(preconditions, dict)
+    if not types_fit or not isinstance(orphan, bool | None):
+        raise BadRequest(
+            "the body is not a DeleteOptions object: dryRun, propagationPolicy or preconditions has a wrong type"
+        )
+    causes = _dry_run_causes([str(value) for value in [*dry_run, *query.get("dryRun", ())]])
+    if policy and orphan is not None:
+        causes.append(
+            invalid_value("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set")
+        )
+    if policy and policy not in _POLICIES:
+        causes.append(not_supported_value("propagationPolicy", policy, _POLICIES))
+    _refuse("DeleteOptions", causes)
+    return DeleteOptions(
+        dry_run=bool(dry_run) or bool(query.get("dryRun")),
+        uid=str(preconditions.get("uid") or ""),
+        resource_version=str(preconditions.get("resourceVersion") or ""),
+        propagation=policy or {True: "Orphan", False: "Background", None: ""}[orphan],
+    )
+
+
+def _delete_query(query: Query) -> Json:
+    given: Json = {"propagationPolicy": text(query, "propagationPolicy")}
+    if "orphanDependents" in query:
+        given["orphanDependents"] = flag(query, "orphanDependents")
+    return given
+
+
+def _dry_run_causes(values: Any) -> list[Cause]:
+    return [not_supported_value("dryRun", value, ["All"]) for value in values if value != "All"][:1]
+
+
+def _revision(query: Query) -> str:
+    revision = text(query, "resourceVersion")
+    if revision and not _REVISION.fullmatch(revision):
+        raise BadRequest(f"invalid resource version {revision[:64]!r}: it must be a decimal number from this server")
+    return revision
+
+
+def _refuse(kind: str, causes: list[Cause]) -> None:
+    if causes:
+        raise Invalid.of(kind, _META_GROUP, "", causes)

@@ -1,0 +1,78 @@
+"""The one exception boundary: whatever a handler raises leaves as a ``v1 Status``.
+
+A StatusError says itself what the client sees. Anything else is a bug: the client gets a 500 that
+names the request, the log gets the rest. Source: ``kube-api.md`` 1.2 and 2.17.
+"""
+
+import uuid
+from typing import Any
+
+import orjson
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from apiserver.machinery.reply import Reply
+from apiserver.machinery.request import header
+from krm.meta.errors import InternalError, StatusError
+
+log = structlog.get_logger()
+
+_ID_LENGTH = 64
+"""Characters of a client's Audit-Id that are echoed and logged."""
+_SERVER_FAULT = 500
+
+
+class ErrorBoundary:
+    """Wraps the application: Audit-Id and Cache-Control on every answer, a Status for every exception."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        audit_id = header(scope, b"audit-id")[:_ID_LENGTH] or str(uuid.uuid4())
+        structlog.contextvars.bind_contextvars(request_id=audit_id)
+        started = False
+
+        async def tracked(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = _with_defaults(message["headers"], audit_id)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, tracked)
+        except StatusError as error:
+            if error.code >= _SERVER_FAULT:
+                log.warning("request failed", path=scope["path"], method=scope["method"], error=error.message)
+            if started:
+                raise
+            await status_reply(error)(scope, receive, tracked)
+        except Exception as error:
+            if started and isinstance(error, TimeoutError):
+                # The client stopped reading: the answer stays incomplete and the server closes the connection.
+                log.warning("answer abandoned", path=scope["path"])
+                return
+            log.exception("unexpected error", path=scope["path"], method=scope["method"])
+            if started:
+                raise
+            hidden = InternalError.because(f"unexpected error; see request {audit_id} in the server's log")
+            await status_reply(hidden)(scope, receive, tracked)
+
+
+def status_reply(error: StatusError) -> Reply:
+    """Return the answer for an error."""
+    headers = [(b"retry-after", str(error.retry_after).encode())] if error.retry_after else []
+    return Reply([status_bytes(error), b"\n"], status=error.code, headers=headers)
+
+
+def status_bytes(error: StatusError) -> bytes:
+    """Return the Status object as JSON."""
+    return orjson.dumps(error.to_status())
+
+
+def _with_defaults(headers: Any, audit_id: str) -> list[tuple[bytes, bytes]]:
+    completed = [*headers, (b"audit-id", audit_id.encode("latin-1"))]
+    if not any(name.lower() == b"cache-control" for name, _ in completed):
+        completed.append((b"cache-control", b"no-cache, private"))
+    return completed

@@ -1,0 +1,221 @@
+"""The watch stream: one JSON line per change, the same bytes for every watcher of the same form.
+
+A watcher costs one task that iterates the source and one that notices the client leaving. It ends when its time is
+over, the client is gone or stops reading, the source closes it, or the server stops. Source: ``kube-api.md`` 2.7.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from apiserver.machinery.definition import Definition
+from apiserver.machinery.negotiate import Form, View
+from apiserver.machinery.options import StreamOptions
+from apiserver.machinery.reply import JSON_TYPE, chunks
+from apiserver.machinery.rest import Item, ItemEvent, ItemWatch
+from apiserver.machinery.status import status_bytes
+from apiserver.machinery.table import Columns, Include, metadata_only, now, table_head
+from krm.meta.errors import StatusError
+
+BOOKMARK_SECONDS = 60.0
+"""Seconds between bookmarks."""
+LAST_BOOKMARK_SECONDS = 2.0
+"""Seconds before the end at which a last bookmark is sent, so that the client resumes close to it."""
+DEFAULT_SECONDS = 1800.0
+"""Shortest duration of a watch that names none; the longest is twice that, spread to avoid herds."""
+SEND_SECONDS = 10.0
+"""Seconds a client may leave one message unread before its watch is closed."""
+
+_FRAME = b'{"type":"%b","object":%b}\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Encodes events in one form. ``header`` is sent with a watcher's first Table only."""
+
+    definition: Definition
+    columns: Columns
+    form: Form
+    include: Include
+
+    @property
+    def variant(self) -> str:
+        """The key under which frames of this form are cached on an event."""
+        return f"{self.form.view}/{self.form.meta_version}/{self.include}"
+
+    def frame(self, type_: str, item: Item, *, first: bool, moment: datetime) -> bytes:
+        """Return one line."""
+        return _FRAME % (type_.encode(), self.shown(item, first=first, moment=moment))
+
+    def cached(self, type_: str, event: ItemEvent, moment: datetime) -> bytes:
+        """Return the line for an event that is not a watcher's first, made once for all of them."""
+        key = f"{type_}/{self.variant}"
+        found = event.frames.get(key)
+        if found is None:
+            found = event.frames[key] = self.frame(type_, event.entry, first=False, moment=moment)
+        return found
+
+    def shown(self, item: Item, *, first: bool, moment: datetime) -> bytes:
+        """Return an item in this form; a Table of one row for the Table form."""
+        if self.form.view is View.OBJECT:
+            return item.body
+        if self.form.view is View.METADATA:
+            return metadata_only(item, self.form.meta_version)
+        metadata = b'{"resourceVersion":"%d"}' % item.rv
+        head = table_head(metadata, self.columns.header if first else b"[]", self.form.meta_version)
+        return head + self.columns.shown(item, self.include, moment) + b"]}"
+
+    def bookmark(self, rv: int, *, initial_events_end: bool) -> bytes:
+        """Return a bookmark line."""
+        metadata: dict[str, object] = {"resourceVersion": str(rv)}
+        if initial_events_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        kind, version = self.definition.kind, self.definition.api_version
+        if self.form.view is View.METADATA:
+            kind, version = "PartialObjectMetadata", f"meta.k8s.io/{self.form.meta_version}"
+        elif self.form.view is View.TABLE:
+            head = table_head(orjson.dumps({"resourceVersion": str(rv)}), b"[]", self.form.meta_version)
+            inner = orjson.dumps({"kind": kind, "apiVersion": version, "metadata": metadata})
+            cells = b"[" + b",".join([b"null"] * self.columns.count) + b"]"
+            return _FRAME % (b"BOOKMARK", head + b'{"cells":%b,"object":%b}]}' % (cells, inner))
+        return _FRAME % (b"BOOKMARK", orjson.dumps({"kind": kind, "apiVersion": version, "metadata": metadata}))
+
+
+class WatchStream:
+    """An ASGI application that sends one watch.
+
+    ``initial_events_end`` asks for the bookmark after the initial items (if bookmarks are wanted at all).
+    """
+
+    def __init__(
+        self,
+        source: ItemWatch,
+        frames: Frames,
+        options: StreamOptions,
+        *,
+        initial_events_end: bool,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._source = source
+        self._frames = frames
+        self._options = options
+        self._initial_events_end = initial_events_end
+        self._stopping = stopping
+        self._sending = asyncio.Lock()
+        self._started = False
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        seconds = self._options.timeout or random.uniform(DEFAULT_SECONDS, 2 * DEFAULT_SECONDS)  # noqa: S311 - spreads load, keeps no secret
+        end = loop.time() + seconds
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            await send(_start())
+            pump = loop.create_task(self._pump(send))
+            gone = loop.create_task(_disconnected(receive))
+            stop = loop.create_task(_stopped(self._stopping))
+            tasks = {pump, gone, stop}
+            await self._until(end, tasks, send)
+            if not gone.done():
+                pump.cancel()
+                await asyncio.wait({pump})
+                async with asyncio.timeout(SEND_SECONDS):
+                    await send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            return
+        finally:
+            self._source.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _until(self, end: float, tasks: set[asyncio.Task[None]], send: Send) -> None:
+        """Wait for the first task to end or the time to be over; send bookmarks meanwhile."""
+        loop = asyncio.get_running_loop()
+        for due in self._bookmark_times(loop.time(), end):
+            finished, _ = await asyncio.wait(
+                tasks, timeout=max(0.0, due - loop.time()), return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in finished:
+                task.result()
+            if finished:
+                return
+            if due < end:
+                async with self._sending:
+                    await self._emit(self._frames.bookmark(self._source.rv, initial_events_end=False), send)
+
+    def _bookmark_times(self, start: float, end: float) -> Iterable[float]:
+        last = end - LAST_BOOKMARK_SECONDS
+        if self._options.bookmarks:
+            due = start + BOOKMARK_SECONDS
+            while due < last:
+                yield due
+                due += BOOKMARK_SECONDS
+            if last > start:
+                yield last
+        yield end
+
+    async def _pump(self, send: Send) -> None:
+        initial = self._source.initial
+        if initial or self._initial_events_end:
+            async with self._sending:
+                await self._send_initial(initial, send)
+        async for batch in self._source:
+            async with self._sending:
+                for piece in chunks(self._lines(batch)):
+                    await self._emit(piece, send)
+
+    async def _send_initial(self, items: Sequence[Item], send: Send) -> None:
+        moment = now()
+        for piece in chunks(self._frames.frame("ADDED", item, first=self._is_first(), moment=moment) for item in items):
+            await self._emit(piece, send)
+            await asyncio.sleep(0)
+        if self._initial_events_end and self._options.bookmarks:
+            await self._emit(self._frames.bookmark(self._source.rv, initial_events_end=True), send)
+
+    def _lines(self, batch: Sequence[tuple[str, ItemEvent]]) -> Iterable[bytes]:
+        moment = now()
+        for type_, event in batch:
+            if self._is_first():
+                yield self._frames.frame(type_, event.entry, first=True, moment=moment)
+            else:
+                yield self._frames.cached(type_, event, moment)
+
+    def _is_first(self) -> bool:
+        """Tell, once, that nothing has been sent yet; only Tables differ."""
+        first = not self._started and self._frames.form.view is View.TABLE
+        self._started = True
+        return first
+
+    async def _emit(self, piece: bytes, send: Send) -> None:
+        async with asyncio.timeout(SEND_SECONDS):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+class FailedWatch:
+    """An ASGI application that sends one ERROR event, as clients expect for a revision that is gone."""
+
+    def __init__(self, error: StatusError) -> None:
+        self._error = error
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(_start())
+        await send({"type": "http.response.body", "body": _FRAME % (b"ERROR", status_bytes(self._error))})
+
+
+def _start() -> dict[str, object]:
+    return {"type": "http.response.start", "status": 200, "headers": [(b"content-type", JSON_TYPE)]}
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _stopped(stopping: asyncio.Event) -> None:
+    await stopping.wait()
