@@ -1,0 +1,1 @@
+"""One module per migration, numbered; ``storage.sql.schema.REVISION`` names the newest."""

@@ -1,0 +1,62 @@
+"""Running Alembic from within the program, with the scripts of the installed ``migrations`` package."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+import migrations
+from storage.interfaces import StoreUnavailable
+from storage.sql.statements import MIGRATION_LOCK
+
+
+def on_sqlite(path: Path, direction: str, revision: str) -> None:
+    """Migrate a file, in one transaction. Raises StoreUnavailable."""
+    engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), poolclass=NullPool)
+    _run_guarded(engine, direction, revision)
+
+
+async def on_postgres(url: str, direction: str, revision: str) -> None:
+    """Migrate a PostgreSQL database; a second server that tries at the same time waits. Raises StoreUnavailable."""
+    engine = create_async_engine(sa.make_url(url).set(drivername="postgresql+asyncpg"), poolclass=NullPool)
+    try:
+        async with engine.begin() as connection:
+            await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+            await connection.run_sync(lambda bound: run(bound, direction, revision))
+    except (DBAPIError, OSError) as error:
+        raise StoreUnavailable(f"the database cannot be migrated: {error}") from error
+    finally:
+        await engine.dispose()
+
+
+def config(connection: sa.Connection | None = None) -> Config:
+    """Return Alembic's configuration; migrations use the given connection."""
+    made = Config()
+    # Holds for an installed package as for an editable one.
+    folder = next(iter(migrations.__path__))
+    # Alembic's settings interpolate percent signs.
+    made.set_main_option("script_location", folder.replace("%", "%%"))
+    made.attributes["connection"] = connection
+    return made
+
+
+def run(connection: sa.Connection, direction: str, revision: str) -> None:
+    """Migrate over a connection that is inside a transaction."""
+    if direction == "upgrade":
+        command.upgrade(config(connection), revision)
+    else:
+        command.downgrade(config(connection), revision)
+
+
+def _run_guarded(engine: sa.Engine, direction: str, revision: str) -> None:
+    try:
+        with engine.begin() as connection:
+            run(connection, direction, revision)
+    except (DBAPIError, OSError) as error:
+        raise StoreUnavailable(f"the database cannot be migrated: {error}") from error
+    finally:
+        engine.dispose()

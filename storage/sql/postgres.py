@@ -1,0 +1,316 @@
+"""The log in PostgreSQL, which several replicas may share.
+
+A writer takes an advisory lock before it reads heads and gives out revisions, so commit order is revision order: who sees
+revision N knows that every smaller one is final. Commits notify the other replicas. asyncpg is used directly
+(``libraries.md`` 7). Source: ``kube-api.md`` 5.3.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import asyncpg
+import structlog
+
+from storage.interfaces import GitObject, LogRow, ObjectKey, Parcel, StoreUnavailable
+from storage.sql import rows
+from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
+from storage.sql.planning import NEVER, Head, Plan, keys_of, outbox_steps, plan
+from storage.sql.statements import CHANNEL, WRITE_LOCK, Statement, postgres_heads, postgres_statements
+
+CONNECT_SECONDS = 5.0
+COMMAND_SECONDS = 30.0
+SESSION = {"lock_timeout": "5s", "idle_in_transaction_session_timeout": "10s", "application_name": "porch"}
+"""A replica that hangs with the write lock loses it; one that waits for it tells its client."""
+READERS = 4
+COMPACT_BATCH = 1000
+"""Rows deleted per transaction (``kube-api.md`` 5.4)."""
+RELISTEN_SECONDS = 1.0
+
+# Constants of this module only; asyncpg runs several statements in one round trip when none has parameters.
+_BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+_COMMIT = f"NOTIFY {CHANNEL}; COMMIT"
+
+_AWAY = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.UndefinedTableError,
+)
+
+log = structlog.get_logger(__name__)
+
+
+def postgres_database(url: str) -> LogDatabase:
+    """Return the log kept in the PostgreSQL database at ``url``; it must be migrated before it is opened."""
+    return PostgresDatabase(url)
+
+
+@contextmanager
+def unavailable() -> Iterator[None]:
+    """Turn what the driver raises when the server cannot work now into StoreUnavailable."""
+    try:
+        yield
+    except _AWAY as error:
+        raise StoreUnavailable(f"the PostgreSQL database cannot be used: {error or type(error).__name__}") from error
+
+
+async def connect(url: str) -> Any:
+    """Open a connection of our own settings."""
+    return await asyncpg.connect(url, timeout=CONNECT_SECONDS, command_timeout=COMMAND_SECONDS, server_settings=SESSION)
+
+
+class PostgresDatabase:
+    """A :class:`LogDatabase` in PostgreSQL: one connection writes, one listens, a pool reads."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._sql = postgres_statements()
+        self._pool: Any = None
+        self._writer: Any = None
+        self._write_turn = asyncio.Lock()
+        self._listening: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def shared(self) -> bool:
+        """Return True."""
+        return True
+
+    async def open(self, on_commit: Callable[[], None]) -> None:
+        """Connect for reading and writing, and begin to listen."""
+        with unavailable():
+            self._pool = await asyncpg.create_pool(
+                self._url,
+                min_size=1,
+                max_size=READERS,
+                timeout=CONNECT_SECONDS,
+                command_timeout=COMMAND_SECONDS,
+                server_settings=SESSION,
+                # Readers leave nothing behind in a session; the default reset would cost a round trip per read.
+                reset=_leave_as_it_is,
+            )
+        await self.marks()
+        listening = asyncio.Event()
+        self._listening = asyncio.create_task(self._listen(on_commit, listening), name="log listener")
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await listening.wait()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+            self._listening = None
+        if self._writer is not None:
+            await _close(self._writer)
+            self._writer = None
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    # --- reading ------------------------------------------------------------------------------
+
+    async def marks(self) -> Marks:
+        """Return the newest and the compacted revision."""
+        newest, compacted = (await self._select(self._sql.marks))[0]
+        return Marks(max(newest, compacted), compacted)
+
+    async def changes(self, after: int, limit: int) -> Sequence[LogRow]:
+        """Return rows beyond a revision."""
+        found = await self._select(self._sql.changes, after=after, limit=limit)
+        return [rows.log_row(values) for values in found]
+
+    async def history(self, resource: str | None, after: int, upto: int, limit: int) -> Sequence[Change]:
+        """Return rows in a range of revisions with what they superseded."""
+        if resource is None:
+            found = await self._select(self._sql.history, after=after, upto=upto, limit=limit)
+        else:
+            found = await self._select(self._sql.history_of, after=after, upto=upto, limit=limit, gr=resource)
+        return [rows.change(values) for values in found]
+
+    async def state_at(self, query: StateQuery) -> Sequence[LogRow]:
+        """Return the objects in force at a revision."""
+        statement, values = self._sql.state_for(query)
+        return [rows.log_row(found) for found in await self._select(statement, **values)]
+
+    async def parcels(self, repository: str | None = None) -> Sequence[Parcel]:
+        """Return parcels with their objects."""
+        if repository is None:
+            return rows.parcels(await self._select(self._sql.parcels))
+        return rows.parcels(await self._select(self._sql.parcels_of, repository=repository))
+
+    async def find_object(self, repository: str, oid: str) -> GitObject | None:
+        """Return one saved object."""
+        found = await self._select(self._sql.find_object, repository=repository, oid=oid)
+        return rows.git_object(found[0]) if found else None
+
+    async def _select(self, statement: Statement, **values: Any) -> list[Any]:
+        if self._pool is None:
+            raise StoreUnavailable("the PostgreSQL database is closed")
+        with unavailable():
+            async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
+                found: list[Any] = await connection.fetch(statement.sql, *statement.bind(**values))
+                return found
+
+    # --- writing ------------------------------------------------------------------------------
+
+    async def commit(self, batch: Sequence[Transaction]) -> Sequence[Outcome]:
+        """Write a batch; if the connection breaks during the commit, find out whether it went through."""
+        planned: Plan | None = None
+        try:
+            async with self._transaction() as connection:
+                planned = await self._plan(connection, batch)
+                await self._insert(connection, planned)
+        except StoreUnavailable:
+            if planned is None or not planned.rows or not await self._went_through(planned):
+                raise
+        return planned.outcomes
+
+    async def forget(self, parcels: Sequence[Parcel]) -> None:
+        """Drop parcels that have not changed since."""
+        wanted = [{"repository": one.repository, "revision": one.revision, "version": one.version} for one in parcels]
+        statement = self._sql.forget_parcel
+        async with self._transaction() as connection:
+            await connection.executemany(statement.sql, [statement.bind(**values) for values in wanted])
+
+    async def drop_repository(self, repository: str) -> None:
+        """Drop all parcels of a repository."""
+        statement = self._sql.drop_repository
+        async with self._transaction() as connection:
+            await connection.execute(statement.sql, *statement.bind(repository=repository))
+
+    async def compact(self, target: int) -> int:
+        """Raise the mark, then delete in batches between which writers get their turn."""
+        old = (await self.marks()).compacted
+        if target <= old:
+            return old
+        after: int | None = 0
+        while after is not None:
+            after = await self._compact(old, target, after)
+        return (await self.marks()).compacted
+
+    async def _plan(self, connection: Any, batch: Sequence[Transaction]) -> Plan:
+        keys = keys_of(batch)
+        heads: dict[ObjectKey, Head] = {}
+        if keys:
+            bound = postgres_heads().bind(
+                grs=[key.resource for key in keys],
+                nss=[key.namespace for key in keys],
+                names=[key.name for key in keys],
+            )
+            found = await connection.fetch(postgres_heads().sql, *bound)
+            heads = {key: NEVER if row[0] is None else rows.head(row) for key, row in zip(keys, found, strict=True)}
+        marks = self._sql.marks
+        newest = max(*(await connection.fetch(marks.sql, *marks.bind()))[0])
+        return plan(batch, heads, newest, time.time_ns() // 1_000_000)
+
+    async def _insert(self, connection: Any, planned: Plan) -> None:
+        if planned.rows:
+            await connection.executemany(self._sql.append.sql, self._sql.append.bind_many(planned.rows))
+        if planned.outbox:
+            version = await connection.fetchval(self._sql.next_version.sql)
+            for step in outbox_steps(planned.outbox, version):
+                statement: Statement = getattr(self._sql, step.statement)
+                await connection.executemany(statement.sql, statement.bind_many(step.rows))
+
+    async def _went_through(self, planned: Plan) -> bool:
+        """Tell whether rows that were sent before the connection broke are in the log."""
+        first = planned.rows[0]
+        for found in await self.changes(first["rv"] - 1, 1):
+            same_key = (found.key.resource, found.key.namespace, found.key.name) == (
+                first["gr"],
+                first["ns"],
+                first["name"],
+            )
+            return found.rv == first["rv"] and same_key and found.uid == first["uid"] and found.body == first["body"]
+        return False
+
+    async def _compact(self, old: int, target: int, after: int) -> int | None:
+        """Delete one batch beyond ``after``; return where the next begins, or None at the end."""
+        async with self._transaction() as connection:
+            if after == 0:
+                raised = await connection.fetch(
+                    self._sql.raise_mark.sql, *self._sql.raise_mark.bind(old=old, target=target)
+                )
+                if not raised:
+                    return None
+            select = self._sql.superseded
+            doomed = await connection.fetch(select.sql, *select.bind(after=after, target=target, limit=COMPACT_BATCH))
+            await connection.executemany(self._sql.remove.sql, [tuple(row) for row in doomed])
+            return int(doomed[-1][0]) if len(doomed) == COMPACT_BATCH else None
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
+        """Hold the write lock over a transaction on the writing connection, reconnecting first when it broke."""
+        async with self._write_turn:
+            with unavailable():
+                connection = await self._connected()
+                try:
+                    await connection.execute(_BEGIN)
+                    yield connection
+                    await connection.execute(_COMMIT)
+                except BaseException:
+                    await self._abandon(connection)
+                    raise
+
+    async def _connected(self) -> Any:
+        if self._closed:
+            raise StoreUnavailable("the PostgreSQL database is closed")
+        if self._writer is None or self._writer.is_closed():
+            self._writer = await connect(self._url)
+        return self._writer
+
+    async def _abandon(self, connection: Any) -> None:
+        """Drop a connection whose transaction failed; the server rolls back."""
+        self._writer = None
+        await _close(connection)
+
+    # --- listening ----------------------------------------------------------------------------
+
+    async def _listen(self, on_commit: Callable[[], None], listening: asyncio.Event) -> None:
+        """Listen for commits, on a connection of its own, until cancelled."""
+        while True:
+            try:
+                with unavailable():
+                    connection = await connect(self._url)
+                try:
+                    await self._hear(connection, on_commit, listening)
+                finally:
+                    await _close(connection)
+            except StoreUnavailable as error:
+                log.warning("not listening for commits", error=str(error))
+            await asyncio.sleep(RELISTEN_SECONDS)
+
+    async def _hear(self, connection: Any, on_commit: Callable[[], None], listening: asyncio.Event) -> None:
+        ended = asyncio.Event()
+        connection.add_termination_listener(lambda _: ended.set())
+        with unavailable():
+            await connection.add_listener(CHANNEL, lambda *_: on_commit())
+        listening.set()
+        # What was committed while nobody listened.
+        on_commit()
+        await ended.wait()
+
+
+async def _leave_as_it_is(_: Any) -> None:
+    """Reset nothing."""
+
+
+async def _close(connection: Any) -> None:
+    """Close a connection that may be broken, without waiting long."""
+    try:
+        await connection.close(timeout=1)
+    except (*_AWAY, asyncpg.PostgresError):
+        connection.terminate()

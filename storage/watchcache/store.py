@@ -1,0 +1,229 @@
+"""The object store: writes go through the group commit to the log, reads are served from the watch caches.
+
+This module is the :class:`storage.interfaces.ObjectStore`: it routes. How the caches are filled from the log is in
+``resources``.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from storage.bodies import MARK, with_revision
+from storage.interfaces import (
+    Compacted,
+    Entry,
+    Event,
+    FutureRevision,
+    Index,
+    IndexedFields,
+    ListQuery,
+    Mutation,
+    ObjectKey,
+    Observer,
+    Outbox,
+    OutboxChange,
+    Page,
+    StaleWrite,
+    StoreUnavailable,
+    Watch,
+)
+from storage.sealing import Sealer
+from storage.sql.log import LogDatabase, Outcome, Transaction
+from storage.watchcache.commits import GroupCommit, Pending
+from storage.watchcache.compactor import Compactor
+from storage.watchcache.cursor import RingWatch
+from storage.watchcache.follower import Follower
+from storage.watchcache.history import History
+from storage.watchcache.progress import LONGEST_WAIT, Progress
+from storage.watchcache.resources import Resources
+
+
+class WatchedStore:
+    """An :class:`storage.interfaces.ObjectStore` over a log database that is migrated already.
+
+    ``sealer`` is needed when a sealed resource is registered.
+    """
+
+    def __init__(self, database: LogDatabase, sealer: Sealer | None = None) -> None:
+        self._database = database
+        self._progress = Progress()
+        self._resources = Resources(database, self._progress, sealer)
+        self._history = History(database, self._progress)
+        self._follower = Follower(database, self._progress, self._resources.apply_rows, self._resources.reload)
+        self._commits = GroupCommit(database, self._apply_committed)
+        self._compactor = Compactor(lambda: self._progress.rv, self.compact, self._resources.trim)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._running = False
+
+    @property
+    def outbox(self) -> Outbox:
+        """The outbox in the same database."""
+        return self._database
+
+    @property
+    def rv(self) -> int:
+        """The revision up to which the caches are complete."""
+        return self._progress.rv
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def register(self, resource: str, index: Index, *, sealed: bool = False) -> None:
+        """Serve a resource; after ``start`` its stored objects are there at once.
+
+        Raises:
+            ValueError: it is registered already, or is sealed and the store has no sealer.
+        """
+        self._resources.register(resource, index, sealed=sealed)
+
+    def observe(self, resource: str, observer: Observer) -> None:
+        """Call ``observer`` for each event, beginning with the objects that are there."""
+        self._resources.of(resource).observe(observer)
+
+    async def start(self) -> None:
+        """Load the current objects and begin following the log.
+
+        Raises:
+            StoreUnavailable: the database cannot be opened.
+        """
+        await self._database.open(self._follower.kick)
+        await self._resources.load()
+        self._running = True
+        self._tasks.append(asyncio.create_task(self._compactor.run(), name="compactor"))
+        if self._database.shared:
+            self._tasks.append(asyncio.create_task(self._follower.run(), name="log follower"))
+
+    async def stop(self) -> None:
+        """End all watches, finish the accepted writes, close the database; may be called twice."""
+        self._running = False
+        self._resources.close_watches()
+        await self._commits.finish()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        await self._database.close()
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def get(self, key: ObjectKey) -> Entry | None:
+        """Return the object in force in memory."""
+        return self._resources.of(key.resource).cache.get(key.namespace, key.name)
+
+    def snapshot(self, resource: str, namespace: str | None = None) -> Sequence[Entry]:
+        """Return the entries in memory, in order."""
+        return self._resources.of(resource).cache.snapshot(namespace)
+
+    async def get_fresh(self, key: ObjectKey, *, not_older_than: int | None = None) -> Entry | None:
+        """Return the object at least as fresh as asked for; without a number, as of now everywhere."""
+        await self._freshen(not_older_than)
+        return self.get(key)
+
+    async def list(self, resource: str, query: ListQuery) -> Page:
+        """Return entries in key order, at an exact revision or at least as fresh as asked for."""
+        served = self._resources.of(resource)
+        if query.at is None:
+            await self._freshen(query.not_older_than)
+            return served.cache.page(query, self.rv)
+        await self._freshen(query.at)
+        if query.at < self._progress.compacted:
+            raise Compacted(query.at, self._progress.compacted)
+        if query.at >= served.cache.ring.floor:
+            return served.cache.page_at(query, query.at)
+        return await self._history.page(resource, served.build, query, query.at)
+
+    def watch(self, resource: str, *, namespace: str | None, after: int | None) -> tuple[Sequence[Entry], Watch]:
+        """Open a watch from now on, with the entries of now, or after a revision."""
+        if not self._running:
+            raise StoreUnavailable("the store is stopped")
+        served = self._resources.of(resource)
+        cache, build = served.cache, served.build
+        if after is None:
+            entries, start = cache.snapshot(namespace), self.rv
+        else:
+            entries, start = [], after
+        if start > self.rv:
+            raise FutureRevision(start, self.rv)
+        if start < cache.ring.floor and start < self._progress.compacted:
+            raise Compacted(start, self._progress.compacted)
+
+        async def backlog(beyond: int, upto: int) -> Sequence[Event]:
+            return await self._history.events(resource, build, beyond, upto)
+
+        return entries, RingWatch(cache.ring, served.lot, namespace, start, backlog)
+
+    async def _freshen(self, not_older_than: int | None) -> None:
+        """Wait until the caches are complete up to a revision, or up to now. Raises FutureRevision."""
+        if not_older_than is None:
+            # Alone with its database, a store has applied all that it has acknowledged.
+            if self._database.shared:
+                await self._follower.catch_up()
+            return
+        if self.rv >= not_older_than:
+            return
+        if self._database.shared:
+            await self._follower.catch_up()
+        if not await self._progress.reached(not_older_than, LONGEST_WAIT):
+            raise FutureRevision(not_older_than, self.rv)
+
+    # --- writing ------------------------------------------------------------------------------
+
+    async def write(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()) -> Sequence[Entry]:
+        """Commit everything in one transaction; see the port.
+
+        Raises:
+            ValueError: a body or key is not fit to be stored, or the resource is not registered.
+        """
+        if not self._running:
+            raise StoreUnavailable("the store is stopped")
+        if not mutations and not outbox:
+            return []
+        described = [self._describe(mutation) for mutation in mutations]
+        transaction = Transaction([self._resources.sealed(mutation) for mutation in mutations], outbox)
+        answer: asyncio.Future[Sequence[Entry]] = asyncio.get_running_loop().create_future()
+        self._commits.submit(Pending(mutations, described, transaction, answer))
+        return await asyncio.shield(answer)
+
+    async def compact(self, before: int) -> None:
+        """Delete what is superseded at or before a revision and raise the low-water mark.
+
+        Raises:
+            ValueError: the revision is not reached yet.
+        """
+        if before > self.rv:
+            raise ValueError(f"cannot compact to {before}, the newest revision is {self.rv}")
+        self._progress.compacted = max(self._progress.compacted, await self._database.compact(before))
+
+    def _describe(self, mutation: Mutation) -> IndexedFields:
+        """Look at a body before it is committed, so that nothing can go wrong afterwards."""
+        key = mutation.key
+        if "\0" in key.namespace or "\0" in key.name or not key.name or MARK not in mutation.body:
+            raise ValueError(f"{key} cannot be stored: its key or its body is malformed")
+        return self._resources.of(key.resource).cache.describe(mutation.body)
+
+    async def _apply_committed(self, batch: Sequence[Pending], outcomes: Sequence[Outcome]) -> None:
+        """Apply a committed batch in revision order, behind everything before it, and answer its callers."""
+        stamps = [stamp for outcome in outcomes if not isinstance(outcome, StaleWrite) for stamp in outcome.stamps]
+        async with self._follower.lock:
+            try:
+                if stamps:
+                    await self._follower.fill(stamps[0].rv - 1)
+            except StoreUnavailable:
+                # Written, yet not to be shown before the rows below it; the follower will read it with them.
+                self._follower.kick()
+            ready = not stamps or self.rv >= stamps[0].rv - 1
+            for pending, outcome in zip(batch, outcomes, strict=True):
+                self._answer(pending, outcome, visible=ready)
+            if stamps and ready:
+                self._progress.advance(stamps[-1].rv)
+
+    def _answer(self, pending: Pending, outcome: Outcome, *, visible: bool) -> None:
+        if isinstance(outcome, StaleWrite):
+            pending.answer.set_exception(outcome)
+            return
+        entries: list[Entry] = []
+        for mutation, described, stamp in zip(pending.mutations, pending.described, outcome.stamps, strict=True):
+            body = with_revision(mutation.body, stamp.rv)
+            entry = Entry(mutation.key, stamp.rv, stamp.create_rv, mutation.uid, body, *described)
+            entries.append(entry)
+            if visible and stamp.rv > self.rv:
+                self._resources.of(mutation.key.resource).apply(mutation.op, entry)
+        pending.answer.set_result(entries)
