@@ -1,0 +1,71 @@
+"""The package context: the ConfigMap that tells functions what the package is called and where it lies.
+
+Source: ``kpt.md`` 1.9, ``porch-api.md`` 3.3, ``decisions.md`` 16.
+"""
+
+from typing import Any
+
+from krm.package.contents import REGULAR, Contents, File
+from krm.package.documents import read_file
+from krm.package.yaml_edit_text import edit_document, new_document
+from krm.package.yaml_reader import YamlError, plain_copy
+
+CONTEXT_PATH = "package-context.yaml"
+CONTEXT_NAME = "kptfile.kpt.dev"
+"""The ConfigMap's name, wherever it lies."""
+
+
+def new_package_context(data: dict[str, str]) -> str:
+    """Write a package context with ``data``."""
+    return new_document(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": CONTEXT_NAME, "annotations": {"config.kubernetes.io/local-config": "true"}},
+            "data": data,
+        }
+    )
+
+
+def is_package_context(data: Any) -> bool:
+    """Say whether a document is a package context."""
+    if not isinstance(data, dict) or data.get("kind") != "ConfigMap" or data.get("apiVersion") != "v1":
+        return False
+    metadata = data.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("name") == CONTEXT_NAME
+
+
+def with_package_context(contents: Contents, name: str, package_path: str) -> dict[str, File]:
+    """Set name and package path in the root package's context, creating it when there is none.
+
+    Other keys and comments of an existing context stay, and so do the contexts of subpackages.
+    """
+    new = dict(contents)
+    wanted = {"name": name, "package-path": package_path}
+    file = contents.get(CONTEXT_PATH)
+    if file is None:
+        new[CONTEXT_PATH] = File(new_package_context(wanted).encode())
+        return new
+    edited = _with_context(file.data, wanted)
+    if edited is not None:
+        new[CONTEXT_PATH] = File(edited, file.mode)
+    else:
+        # The file holds something else, or is no YAML; upstream's generator writes over it, too.
+        new[CONTEXT_PATH] = File(new_package_context(wanted).encode(), REGULAR)
+    return new
+
+
+def _with_context(data: bytes, wanted: dict[str, str]) -> bytes | None:
+    try:
+        pieces, documents = read_file(data)
+    except YamlError:
+        return None
+    found = False
+    for place, document in enumerate(documents):
+        if is_package_context(document.data):
+            found = True
+            context: dict[str, Any] = plain_copy(document.data)
+            old = context.get("data")
+            context["data"] = {**(old if isinstance(old, dict) else {}), **wanted}
+            pieces[2 * place] = edit_document(document.text, context, document.data)
+    return "".join(pieces).encode() if found else None
