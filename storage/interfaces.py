@@ -7,7 +7,7 @@ implement them. Nothing here does input or output.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 Json = dict[str, Any]
 
@@ -227,21 +227,16 @@ class StoreUnavailable(Exception):
 # --- the outbox ------------------------------------------------------------------------------
 
 
-class GitKind(IntEnum):
-    """Types of Git objects, numbered as Git numbers them in packs."""
-
-    COMMIT = 1
-    TREE = 2
-    BLOB = 3
+GitKind = Literal["blob", "tree", "commit", "tag"]
 
 
 @dataclass(frozen=True, slots=True)
 class GitObject:
-    """One Git object: hexadecimal id, kind, raw uncompressed content without header."""
+    """One Git object: its kind, its raw bytes without header, and its hexadecimal SHA-1."""
 
-    id: str
     kind: GitKind
     data: bytes
+    oid: str
 
 
 @dataclass(frozen=True, slots=True)

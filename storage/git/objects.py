@@ -3,22 +3,13 @@
 import hashlib
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from storage.git.errors import ObjectMissing
+from storage.interfaces import GitKind as Kind
+from storage.interfaces import GitObject
 
-Kind = Literal["blob", "tree", "commit", "tag"]
-
-
-@dataclass(frozen=True, slots=True)
-class GitObject:
-    """One object: its kind, its bytes without header, and the hex SHA-1 of both."""
-
-    kind: Kind
-    data: bytes
-    oid: str
-
+__all__ = ["GitObject", "Kind", "ObjectSource", "Overlay", "blob", "git_object"]
 
 class ObjectSource(Protocol):
     """Something objects are read from by id."""

@@ -145,7 +145,7 @@ class ObjectStore:
     def _index_with_git(self, path: Path) -> bool:
         """Let git write the index; False if it does not, and then Python says what is wrong."""
         # Paths are ours and absolute, so none can be taken for an option.
-        argv = [str(self._git), "index-pack", "--threads=1", "-o", str(path.with_suffix(".idx")), str(path)]
+        argv = [str(self._git), "index-pack", "-o", str(path.with_suffix(".idx")), str(path)]
         environment = git_environment() | {"GIT_DIR": str(self._path.parent)}
         try:
             done = subprocess.run(

@@ -1,6 +1,6 @@
 """Packs on disk: read objects of one pack, and write the index of a received pack.
 
-dulwich supplies index lookup, delta application and index writing; the walk over entries is ours because every size
+dulwich supplies delta application and index writing; the walk over entries is ours because every size
 a pack declares must be checked before memory is spent on it, and because many threads read one pack.
 """
 
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dulwich.object_format import DEFAULT_OBJECT_FORMAT
-from dulwich.pack import PackIndex, apply_delta, load_pack_index, write_pack_index_v2
+from dulwich.pack import apply_delta, write_pack_index_v2
 
 from storage.git.errors import CorruptObject, LimitExceeded
 from storage.git.objects import Kind
+from storage.git.packindex import PackIndex
 
 OFS_DELTA = 6
 REF_DELTA = 7
@@ -61,22 +61,16 @@ class PackFile:
         self.size = base.with_suffix(".pack").stat().st_size
         self._limits = limits
         self._map = _mapped(base.with_suffix(".pack"))
-        self.index: PackIndex = load_pack_index(str(base.with_suffix(".idx")), DEFAULT_OBJECT_FORMAT)
+        self._index = PackIndex(base.with_suffix(".idx"))
         self._bases: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
         self._held = 0
         self._room = cache
         self._lock = threading.Lock()
-        if self.index.get_pack_checksum() != self._map[-_TRAILER:]:
+        if self._index.pack_checksum != self._map[-_TRAILER:]:
             raise CorruptObject(f"pack {base.name} and its index do not belong together")
-        # Touched here, under the caller's lock: dulwich loads it lazily and not thread-safely.
-        self.count = len(self.index)
-
-    def offset(self, raw: bytes) -> int | None:
-        """Return where the object with this raw id lies; None if it is not in this pack."""
-        try:
-            return self.index.object_offset(raw)  # type: ignore[arg-type] # bytes is what dulwich's RawObjectID is
-        except KeyError:
-            return None
+        self.count = self._index.count
+        self.offset = self._index.offset
+        """Returns where the object with a raw id lies; None if it is not in this pack."""
 
     def read_at(self, offset: int) -> tuple[Kind, bytes]:
         """Return kind and bytes of the object at an offset, deltas resolved.
@@ -94,7 +88,8 @@ class PackFile:
             entry = read_entry(self._map, offset, self._limits)
             if entry.base is None:
                 number, data = entry.number, entry.data
-                self._keep(offset, number, data, wanted=bool(deltas))
+                if deltas:
+                    self._keep(offset, number, data)
                 break
             deltas.append((offset, entry.data))
             if len(deltas) > self._limits.depth:
@@ -105,29 +100,25 @@ class PackFile:
             offset = base
         for place, delta in reversed(deltas):
             data = patched(data, delta, self._limits)
-            self._keep(place, number, data, wanted=True)
+            self._keep(place, number, data)
         return KINDS[number], data
 
     def ids(self) -> Iterator[tuple[bytes, int]]:
         """Yield (raw id, offset) of every object."""
-        for raw, offset, _ in self.index.iterentries():
-            yield bytes(raw), offset
-
-    def __del__(self) -> None:
-        # Not closed by hand: a reader in another thread may still hold the pack when it is dropped.
-        if "index" in self.__dict__:
-            self.index.close()
+        return self._index.entries()
 
     def _base(self, offset: int) -> tuple[int, bytes] | None:
+        if offset not in self._bases:
+            return None
         with self._lock:
             found = self._bases.get(offset)
             if found is not None:
                 self._bases.move_to_end(offset)
             return found
 
-    def _keep(self, offset: int, number: int, data: bytes, *, wanted: bool) -> None:
+    def _keep(self, offset: int, number: int, data: bytes) -> None:
         """Remember a possible base, least recently used out first."""
-        if not wanted or len(data) > max(_SMALL, self._room // 10):
+        if len(data) > max(_SMALL, self._room // 10):
             return
         with self._lock:
             if offset not in self._bases:
@@ -301,8 +292,18 @@ def _inflate(buffer: mmap.mmap, at: int, size: int, end: int) -> tuple[bytes, in
     """Inflate exactly ``size`` bytes; returns them and where their stream stops."""
     engine = zlib.decompressobj()
     window = min(size + (size >> 8) + 64, 1 << 20)
-    parts: list[bytes] = []
     room = size + 1  # one more, to notice a stream that is longer than it says
+    if window < 1 << 16:
+        # Nearly every object: one call, nothing left over.
+        piece = buffer[at : at + window]
+        try:
+            data = engine.decompress(piece, room)
+        except zlib.error as error:
+            raise CorruptObject("an object does not inflate") from error
+        if engine.eof and len(data) == size:
+            return data, at + len(piece) - len(engine.unused_data)
+        engine = zlib.decompressobj()
+    parts: list[bytes] = []
     position = at
     pending = b""
     try:

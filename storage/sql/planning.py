@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from storage.interfaces import Mutation, ObjectKey, Op, OutboxChange, StaleWrite
+from storage.interfaces import GitKind, Mutation, ObjectKey, Op, OutboxChange, StaleWrite
 from storage.sql.log import Committed, Outcome, Stamp, Transaction
 
 Row = dict[str, Any]
@@ -120,6 +120,10 @@ class OutboxStep:
     rows: Sequence[Row]
 
 
+KIND_NUMBERS: Mapping[GitKind, int] = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
+"""Git kinds as the outbox stores them: the numbers that packs use; 0 marks a parcel's head."""
+
+
 def outbox_steps(changes: Iterable[OutboxChange], version: int) -> list[OutboxStep]:
     """Turn outbox changes into statements to run in order; ``version`` marks the parcels they touch."""
     steps: list[OutboxStep] = []
@@ -133,7 +137,7 @@ def outbox_steps(changes: Iterable[OutboxChange], version: int) -> list[OutboxSt
         steps.append(OutboxStep("touch_parcel" if change.seen is None else "put_parcel", [head]))
         if change.objects:
             rows = [
-                parcel | {"oid": one.id, "kind": int(one.kind), "version": version, "data": one.data}
+                parcel | {"oid": one.oid, "kind": KIND_NUMBERS[one.kind], "version": version, "data": one.data}
                 for one in change.objects
             ]
             steps.append(OutboxStep("put_object", rows))

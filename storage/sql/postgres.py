@@ -151,6 +151,11 @@ class PostgresDatabase:
             return rows.parcels(await self._select(self._sql.parcels))
         return rows.parcels(await self._select(self._sql.parcels_of, repository=repository))
 
+    async def parcel(self, repository: str, revision: str) -> Parcel | None:
+        """Return one parcel with its objects."""
+        found = rows.parcels(await self._select(self._sql.parcel, repository=repository, revision=revision))
+        return found[0] if found else None
+
     async def find_object(self, repository: str, oid: str) -> GitObject | None:
         """Return one saved object."""
         found = await self._select(self._sql.find_object, repository=repository, oid=oid)

@@ -1,15 +1,18 @@
 """Rows of the two drivers as the port's values, and the parcels that outbox rows make up."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from storage.interfaces import GitKind, GitObject, LogRow, ObjectKey, Op, Parcel
 from storage.sql.log import Change
-from storage.sql.planning import Head
+from storage.sql.planning import KIND_NUMBERS, Head
 from storage.sql.statements import COLUMNS
+
+
+KINDS: Mapping[int, GitKind] = {number: kind for kind, number in KIND_NUMBERS.items()}
 
 
 def log_row(values: Sequence[Any]) -> LogRow:
@@ -35,7 +38,7 @@ def head(values: Sequence[Any]) -> Head:
 def git_object(values: Sequence[Any]) -> GitObject:
     """Read an outbox row that holds a Git object."""
     _, _, oid, kind, _, data = values
-    return GitObject(oid, GitKind(kind), data)
+    return GitObject(KINDS[kind], data, oid)
 
 
 def parcels(rows: Iterable[Sequence[Any]]) -> list[Parcel]:

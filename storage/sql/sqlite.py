@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,8 +125,8 @@ class SqliteDatabase:
             return old
         after: int | None = 0
         while after is not None:
-            start = after
-            after = await self._writer.run(lambda connection: self._compact(connection, old, target, start))
+            batch = partial(self._compact, old=old, target=target, after=after)
+            after = await self._writer.run(batch)
         await self._writer.run(lambda connection: connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall())
         return (await self.marks()).compacted
 
@@ -134,6 +135,11 @@ class SqliteDatabase:
         if repository is None:
             return rows.parcels(await self._select(self._sql.parcels))
         return rows.parcels(await self._select(self._sql.parcels_of, repository=repository))
+
+    async def parcel(self, repository: str, revision: str) -> Parcel | None:
+        """Return one parcel with its objects."""
+        found = rows.parcels(await self._select(self._sql.parcel, repository=repository, revision=revision))
+        return found[0] if found else None
 
     async def find_object(self, repository: str, oid: str) -> GitObject | None:
         """Return one saved object."""

@@ -71,6 +71,7 @@ class Statements:
     drop_repository: Statement
     parcels: Statement
     parcels_of: Statement
+    parcel: Statement
     find_object: Statement
 
     def state_for(self, query: StateQuery) -> tuple[Statement, dict[str, Any]]:
@@ -240,6 +241,7 @@ def _outbox_statements(dialect: str) -> dict[str, sa.ClauseElement]:
         "drop_repository": outbox.delete().where(of_repository),
         "parcels": ordered,
         "parcels_of": ordered.where(of_repository),
+        "parcel": ordered.where(of_parcel),
         "find_object": columns.where(of_repository, outbox.c.oid == _text("oid"), outbox.c.kind != 0).limit(
             sa.literal_column("1")
         ),

@@ -7,6 +7,7 @@ commit per batch. Source: ``kube-api.md`` 5.3.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from storage.interfaces import Entry, IndexedFields, Mutation, StoreUnavailable
@@ -62,19 +63,19 @@ class GroupCommit:
         try:
             outcomes = await self._database.commit([pending.transaction for pending in batch])
             await self._apply(batch, outcomes)
-        except StoreUnavailable:
-            _fail(batch, lambda: StoreUnavailable(str(error)))
+        except StoreUnavailable as error:
+            _fail(batch, error)
         except Exception as error:  # noqa: BLE001 # not handled here: passed on to whoever waits for the answer
             if len(batch) > 1 and not any(pending.answer.done() for pending in batch):
                 # One of them cannot be written; find out which, for the others' sake.
                 for pending in batch:
                     await self._commit([pending])
             else:
-                reason = error
-                _fail(batch, lambda: reason)
+                _fail(batch, error)
 
 
-def _fail(batch: Sequence[Pending], error: Callable[[], Exception]) -> None:
+def _fail(batch: Sequence[Pending], error: Exception) -> None:
     for pending in batch:
         if not pending.answer.done():
-            pending.answer.set_exception(error())
+            # Each caller gets its own exception, because raising adds to its traceback.
+            pending.answer.set_exception(copy(error))
