@@ -1,0 +1,218 @@
+"""Namespaces: like other stored objects, but deletion only marks them until everything in them is gone.
+
+``spec.finalizers`` holds a namespace beside ``metadata.finalizers``; ``NamespaceDeletion`` in
+``namespace_deletion.py`` empties it and then lets go. Source: ``kube-api.md`` 2.13 and 2.14.
+"""
+
+import copy
+import uuid
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from apiserver.machinery.definition import Definition
+from apiserver.machinery.rest import (
+    Change,
+    Creater,
+    DeleteOptions,
+    GetOptions,
+    Getter,
+    Item,
+    ItemList,
+    ItemWatch,
+    Lister,
+    ListOptions,
+    Scope,
+    Updater,
+    Watcher,
+    WatchOptions,
+    WriteOptions,
+)
+from apiserver.resources.core import NAME_LABEL, NAMESPACE_FINALIZER, namespace_definition
+from krm.meta.conditions import timestamp
+from krm.meta.errors import Conflict, Forbidden, NotFound
+from storage.bodies import decode, encode_body, with_revision
+from storage.interfaces import Entry, Mutation, ObjectKey, ObjectStore, Op, StaleWrite
+
+Json = dict[str, Any]
+
+RESOURCE: Final = "namespaces"
+PROTECTED: Final = ("default", "kube-system", "kube-public")
+"""Created at start and never deleted."""
+MAX_ATTEMPTS: Final = 20
+"""Tries of a change that other writers keep overtaking, before the client is told to try again."""
+
+
+class StoredNamespaces(Getter, Lister, Watcher, Creater, Updater, Protocol):
+    """The generic storage behaviour that namespaces build on (``objects.StoredObjects``)."""
+
+    definition: Definition
+
+
+class Namespaces:
+    """The ``namespaces`` resource."""
+
+    def __init__(self, stored: StoredNamespaces, store: ObjectStore) -> None:
+        self.definition = stored.definition
+        self._stored = stored
+        self._store = store
+
+    async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
+        return await self._stored.get(scope, name, options)
+
+    async def list(self, scope: Scope, options: ListOptions) -> ItemList:
+        return await self._stored.list(scope, options)
+
+    async def watch(self, scope: Scope, options: WatchOptions) -> ItemWatch:
+        return await self._stored.watch(scope, options)
+
+    async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Item:
+        return await self._stored.create(scope, wanted, options)
+
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
+        return await self._stored.update(scope, name, change, options)
+
+    async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Item, bool]:
+        """Mark the namespace Terminating; it is gone only later.
+
+        Raises:
+            Forbidden: it is one of ``PROTECTED``.
+            Conflict: a precondition does not hold.
+            NotFound: there is none of this name.
+        """
+        resource = self.definition.resource
+        if name in PROTECTED:
+            raise Forbidden.of(resource, name, "this namespace may not be deleted")
+
+        def mark(namespace: Json) -> Json | None:
+            _check_preconditions(self.definition, namespace, options)
+            return _terminating(namespace)
+
+        entry = await change_namespace(self._store, name, mark, dry_run=options.dry_run, actor=scope.user.name)
+        if entry is None:
+            raise NotFound.of(resource, name)
+        return entry, False
+
+
+class NamespaceFinalize:
+    """The ``finalize`` subresource: replaces ``spec.finalizers``, and removes a namespace that nothing holds."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.definition = namespace_definition()
+        self._store = store
+
+    async def get(self, _scope: Scope, name: str, _options: GetOptions) -> Item:
+        """Return the namespace."""
+        entry = self._store.get(ObjectKey(RESOURCE, "", name))
+        if entry is None:
+            raise NotFound.of(self.definition.resource, name)
+        return entry
+
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
+        """Take ``spec.finalizers`` from the changed object and nothing else."""
+
+        def replace(namespace: Json) -> Json | None:
+            wanted = change(copy.deepcopy(namespace))
+            version = (wanted.get("metadata") or {}).get("resourceVersion") or ""
+            if version not in ("", namespace["metadata"]["resourceVersion"]):
+                raise Conflict.of(self.definition.resource, name)
+            finalizers = (wanted.get("spec") or {}).get("finalizers") or []
+            return {**namespace, "spec": {"finalizers": finalizers} if finalizers else {}}
+
+        entry = await change_namespace(self._store, name, replace, dry_run=options.dry_run, actor=scope.user.name)
+        if entry is None:
+            raise NotFound.of(self.definition.resource, name)
+        return entry, False
+
+
+async def create_protected_namespaces(store: ObjectStore, *names: str) -> None:
+    """Create the namespaces that always exist, and ``names``; those that are there stay as they are."""
+    for name in (*PROTECTED, *names):
+        key = ObjectKey(RESOURCE, "", name)
+        if store.get(key) is not None:
+            continue
+        namespace = new_namespace(name)
+        uid = namespace["metadata"]["uid"]
+        try:
+            await store.write([Mutation(key, Op.CREATE, 0, uid, encode_body(namespace), actor="system:apiserver")])
+        except StaleWrite:
+            # Another replica was first.
+            continue
+
+
+def new_namespace(name: str) -> Json:
+    """Return a fresh Active namespace."""
+    metadata = {
+        "name": name,
+        "uid": str(uuid.uuid4()),
+        "creationTimestamp": timestamp(),
+        "labels": {NAME_LABEL: name},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": metadata,
+        "spec": {"finalizers": [NAMESPACE_FINALIZER]},
+        "status": {"phase": "Active"},
+    }
+
+
+def is_terminating(namespace: Json) -> bool:
+    """Tell whether deletion of the namespace has begun."""
+    return bool(namespace["metadata"].get("deletionTimestamp"))
+
+
+async def change_namespace(
+    store: ObjectStore,
+    name: str,
+    change: Callable[[Json], Json | None],
+    *,
+    actor: str,
+    dry_run: bool = False,
+) -> Entry | None:
+    """Apply ``change`` to the stored namespace until no other writer comes between; None leaves it as it is.
+
+    A Terminating namespace that no finalizer holds any more is removed. Returns the namespace as it is
+    now, or as it was last when that removed it; None when there is none.
+
+    Raises:
+        Conflict: other writers kept coming between.
+    """
+    key = ObjectKey(RESOURCE, "", name)
+    for _ in range(MAX_ATTEMPTS):
+        entry = await store.get_fresh(key)
+        if entry is None:
+            return None
+        present = decode(entry)
+        wanted = change(copy.deepcopy(present))
+        if wanted is None or wanted == present:
+            return entry
+        op = Op.DELETE if is_terminating(wanted) and not _held(wanted) else Op.UPDATE
+        body = encode_body(wanted)
+        if dry_run:
+            return Entry(
+                key, entry.rv, entry.create_rv, entry.uid, with_revision(body, entry.rv), entry.labels, entry.fields
+            )
+        try:
+            return (await store.write([Mutation(key, op, entry.rv, entry.uid, body, actor=actor)]))[0]
+        except StaleWrite:
+            continue
+    raise Conflict.of(namespace_definition().resource, name)
+
+
+def _held(namespace: Json) -> bool:
+    return bool((namespace.get("spec") or {}).get("finalizers") or namespace["metadata"].get("finalizers"))
+
+
+def _terminating(namespace: Json) -> Json | None:
+    if is_terminating(namespace):
+        return None
+    metadata = {**namespace["metadata"], "deletionTimestamp": timestamp(), "deletionGracePeriodSeconds": 0}
+    return {**namespace, "metadata": metadata, "status": {**(namespace.get("status") or {}), "phase": "Terminating"}}
+
+
+def _check_preconditions(definition: Definition, namespace: Json, options: DeleteOptions) -> None:
+    metadata = namespace["metadata"]
+    for field, wanted in (("uid", options.uid), ("resourceVersion", options.resource_version)):
+        if wanted and wanted != metadata[field]:
+            why = f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {metadata[field]}"
+            raise Conflict.of(definition.resource, metadata["name"], why)
