@@ -1,0 +1,185 @@
+"""How the server process ends: signals to a real process that serves a small application."""
+
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import asyncio, sys, time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+from apiserver import serving
+from apiserver.logs import configure_logging
+from apiserver.settings import Settings
+
+configure_logging("info")
+
+async def slow(request):
+    await asyncio.sleep(float(request.query_params["s"]))
+    return PlainTextResponse("done")
+
+async def thread(request):
+    await asyncio.to_thread(time.sleep, 60)
+
+async def hang(request):
+    time.sleep(60)
+
+async def main():
+    shutdown = asyncio.Event()
+
+    async def watch(request):
+        async def lines():
+            yield b"first;"
+            await shutdown.wait()
+            yield b"last"
+        return StreamingResponse(lines())
+
+    @asynccontextmanager
+    async def lifespan(app):
+        yield
+        print("lifespan ended", flush=True)
+
+    routes = [Route("/slow", slow), Route("/thread", thread), Route("/hang", hang), Route("/watch", watch)]
+    await serving.serve(
+        Starlette(routes=routes, lifespan=lifespan),
+        Settings(data=Path(sys.argv[1]), port=0),
+        shutdown,
+        announce=lambda port, files: print(port, flush=True),
+    )
+
+serving.run(main)
+"""
+
+
+class Process:
+    """The program above, running."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.popen = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(data)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.popen.stdout is not None
+        self.port = int(self.popen.stdout.readline())
+        self.readers = ThreadPoolExecutor()
+
+    def request(self, target: str) -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=str(self.data / "ca.crt"))
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        connection = context.wrap_socket(plain, server_hostname="localhost")
+        connection.sendall(f"GET {target} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        time.sleep(0.3)  # until the request has reached the application
+        return connection
+
+    def read(self, target: str) -> "Future[bytes]":
+        """Send a request and read its answer meanwhile, as a client does."""
+        connection = self.request(target)
+        return self.readers.submit(everything, connection)
+
+    def signal_and_wait(self, number: signal.Signals) -> tuple[int, float, str]:
+        """Return the exit code, the seconds it took, and stdout after the port."""
+        begun = time.monotonic()
+        self.popen.send_signal(number)
+        output, _ = self.popen.communicate(timeout=10)
+        return self.popen.returncode, time.monotonic() - begun, output
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Process]:
+    process = Process(tmp_path / "data")
+    yield process
+    if process.popen.poll() is None:
+        process.popen.kill()
+    process.popen.communicate()
+    process.readers.shutdown()
+
+
+def everything(connection: ssl.SSLSocket) -> bytes:
+    received = b""
+    with connection:
+        while piece := connection.recv(65536):
+            received += piece
+    return received
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_stops_at_once_and_cleanly(process: Process, number: signal.Signals) -> None:
+    code, seconds, output = process.signal_and_wait(number)
+
+    assert code == 0
+    assert seconds < 2
+    assert "lifespan ended" in output
+
+
+def test_a_watch_ends_by_itself_and_does_not_delay_the_stop(process: Process) -> None:
+    watch = process.read("/watch")
+
+    code, seconds, _ = process.signal_and_wait(signal.SIGINT)
+
+    assert code == 0
+    assert seconds < 2
+    assert watch.result().endswith(b"4\r\nlast\r\n0\r\n\r\n")
+
+
+def test_a_request_under_way_is_answered(process: Process) -> None:
+    request = process.read("/slow?s=1.5")
+
+    code, seconds, output = process.signal_and_wait(signal.SIGTERM)
+
+    assert code == 0
+    assert seconds < 3
+    assert request.result().endswith(b"done")
+    assert "lifespan ended" in output
+
+
+def test_a_request_that_takes_too_long_is_given_up(process: Process) -> None:
+    with process.request("/slow?s=60"):
+        code, seconds, output = process.signal_and_wait(signal.SIGTERM)
+
+    assert code == 0
+    assert seconds < 5
+    assert "lifespan ended" in output
+
+
+@pytest.mark.parametrize("target", ["/thread", "/hang"])
+def test_nothing_that_hangs_keeps_the_process_alive(process: Process, target: str) -> None:
+    """A thread cannot be cancelled, and a blocked event loop cannot even be told."""
+    with process.request(target):
+        code, seconds, _ = process.signal_and_wait(signal.SIGTERM)
+
+    assert code == 1
+    assert seconds < 5
+
+
+def test_a_second_signal_ends_it_on_the_spot(process: Process) -> None:
+    with process.request("/slow?s=60"):
+        process.popen.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+
+        code, seconds, _ = process.signal_and_wait(signal.SIGINT)
+
+    assert code == 130
+    assert seconds < 0.5
+
+
+def test_a_restart_uses_the_same_port_at_once(process: Process) -> None:
+    """Connections of the stopped server linger in the kernel; they must not hold the address."""
+    watch = process.read("/watch")
+    process.signal_and_wait(signal.SIGTERM)
+
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", process.port))
+
+    assert watch.result()
