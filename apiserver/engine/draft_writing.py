@@ -12,6 +12,7 @@ from apiserver.engine.recording import REVISIONS, Recorder, create_mutation, del
 from apiserver.engine.repositories import Held, Repositories
 from apiserver.engine.revision_body import (
     lifecycle_of,
+    name_binary_files,
     project_kptfile,
     revision_name_of,
     self_commit,
@@ -20,7 +21,7 @@ from apiserver.engine.revision_body import (
 from apiserver.engine.tree_changes import Together, commit_contents, package_tree
 from apiserver.rules.lifecycle import Lifecycle
 from krm.meta.errors import Conflict
-from krm.package.contents import Contents
+from krm.package.contents import Contents, binary_paths
 from krm.package.kptfile import KptfileError, parse_kptfile
 from storage.bodies import decode, encode_body
 from storage.git.objects import GitObject
@@ -75,6 +76,7 @@ class DraftWriter:
         if entry is not None and not changed:
             return await self.move(held, body, entry, user, dry_run=dry_run)
         _show_kptfile(body, contents)
+        name_binary_files(body, binary_paths(contents))
         self._lock(body, settings.url, path, commit)
         if dry_run:
             return preview(body, entry)

@@ -97,7 +97,7 @@ class _Waiting:
 class RemoteQueue:
     """The queue of one repository. ``sync`` is called between pushes, on demand or when the remote moved."""
 
-    def __init__(self, repository: RegisteredRepository, sync: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, repository: RegisteredRepository, sync: Callable[[], Awaitable[object]]) -> None:
         self._repository = repository
         self._sync = sync
         self._waiting: list[_Waiting] = []

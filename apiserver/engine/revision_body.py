@@ -6,6 +6,8 @@ Plain functions over decoded JSON. Source: ``porch-api.md`` 1.4, 6.7.
 import time
 from typing import Any
 
+import orjson
+
 from apiserver.rules.lifecycle import Lifecycle
 from krm.api.revision_name import RevisionName, revision_uid
 from krm.package.kptfile import Kptfile
@@ -14,6 +16,9 @@ Json = dict[str, Any]
 
 API_VERSION = "porch.kpt.dev/v1alpha1"
 KIND = "PackageRevision"
+
+BINARY_FILES = "porch.kpt.dev/binary-files"
+"""Annotation that names the files left out of a revision's text resources (``decisions.md`` 10)."""
 
 
 def timestamp(seconds: float | None = None) -> str:
@@ -109,3 +114,14 @@ def revision_name_of(body: Json) -> RevisionName:
     """Return the parts of the object's name from its spec."""
     spec = body["spec"]
     return RevisionName(spec["repository"], spec["packageName"], spec["workspaceName"])
+
+
+def name_binary_files(body: Json, paths: list[str]) -> None:
+    """Say in the object which files are not text."""
+    annotations = {key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != BINARY_FILES}
+    if paths:
+        annotations[BINARY_FILES] = orjson.dumps(paths).decode()
+    if annotations:
+        body["metadata"]["annotations"] = annotations
+    else:
+        body["metadata"].pop("annotations", None)

@@ -223,7 +223,10 @@ class PackageService:
         if lifecycle is not Lifecycle.DRAFT:
             why = f'cannot update a package revision with lifecycle value "{lifecycle}"; package must be Draft'
             raise _refuse_save(name, "spec.lifecycle", why)
-        contents = replace_texts(old, (wanted.get("spec") or {}).get("resources") or {}, keep)
+        try:
+            contents = replace_texts(old, (wanted.get("spec") or {}).get("resources") or {}, keep)
+        except ContentsError as error:
+            raise _refuse_save(name, "spec.resources", str(error)) from error
         _check_package(name, contents)
         rendered = await self._renderer.render(contents)
         if rendered.failed:

@@ -6,6 +6,7 @@ Runs inside the repository's queue, so it never meets a push of ours half-way. S
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -14,14 +15,15 @@ from apiserver.engine.discovered import Difference, compare, settle_latest
 from apiserver.engine.drafts import wanted_refs
 from apiserver.engine.package_index import COMMIT, PACKAGE, REVISION, WORKSPACE, PackageIndex
 from apiserver.engine.recording import Recorder, create_mutation, delete_mutation, key_of, update_mutation
-from apiserver.engine.registered import RegisteredRepository
+from apiserver.engine.registered import RegisteredRepository, RepositorySettings
 from apiserver.engine.revision_body import set_self_lock
 from apiserver.engine.tree_changes import package_tree
+from krm.api.revision_name import RevisionName
 from krm.package.contents import File
 from storage.bodies import decode
 from storage.git.clone import RefUpdate
 from storage.git.commits import COMMITTER, build_commit, parse_commit
-from storage.git.discovery import FoundRevision, discover
+from storage.git.discovery import Discovery, FoundRevision, discover
 from storage.git.errors import BranchMissing, GitError
 from storage.git.objects import GitObject
 from storage.git.refs import DELETIONS, HEADS, TAGS, draft_ref, parse_ref, proposed_ref
@@ -34,6 +36,7 @@ log = structlog.get_logger(__name__)
 CHUNK = 500
 """Objects written in one transaction; keeps the event loop and other writers running during a first sync."""
 MAX_RETRIES = 5
+MAX_PROBLEMS_LOGGED = 20
 SYNC_ACTOR = "porch-sync"
 
 
@@ -58,12 +61,11 @@ class Synchronizer:
         full = not repository.synced
         if not full and before == after:
             return False
-        only = None if full else self._changed(before, after)
         await self._rebase_pending(before, after)
-        discovery = await repository.run(self._discover, after, only)
-        for problem in discovery.problems[:20]:
+        discovery = await repository.run(self._discover, before, after, full)
+        for problem in discovery.problems[:MAX_PROBLEMS_LOGGED]:
             log.warning("left out of a repository", repository=repository.settings.key, problem=problem)
-        await self._apply(before, after, discovery.revisions, full=full)
+        await self._apply(before, after, discovery, full=full)
         repository.synced = True
         return True
 
@@ -91,33 +93,34 @@ class Synchronizer:
         clone.push(remote, [RefUpdate(self._repository.settings.branch_ref, None, commit.oid)], [*objects, commit])
         clone.add_objects([*objects, commit])
 
-    def _changed(self, before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
-        """Return the refs that discovery must read; a deletion branch stands for what it proposes to delete."""
-        settings = self._repository.settings
+    def _discover(self, before: Mapping[str, str], after: Mapping[str, str], full: bool) -> Discovery:
+        """Read what the changed refs hold; a deletion branch stands for what it proposes to delete."""
+        settings, objects = self._repository.settings, self._repository.objects
+        where = {"directory": settings.directory, "branch": settings.branch}
+        if full:
+            return discover(objects, after, **where)
         changed = {ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref)}
+        branch_was = before.get(settings.branch_ref)
         for ref in [ref for ref in changed if ref.startswith(DELETIONS)]:
             meaning = parse_ref(ref, settings.directory)
-            if meaning is not None:
-                changed.add(f"{TAGS}{settings.full_path(meaning.package)}/{meaning.name}")
+            if meaning is not None and meaning.name == settings.branch:
                 changed.add(settings.branch_ref)
-        return changed
-
-    def _discover(self, refs: Mapping[str, str], only: set[str] | None) -> Any:
-        settings = self._repository.settings
-        return discover(
-            self._repository.objects, refs, directory=settings.directory, branch=settings.branch, only=only
-        )
+                branch_was = None
+            elif meaning is not None:
+                changed.add(f"{TAGS}{settings.full_path(meaning.package)}/{meaning.name}")
+        return discover(objects, after, **where, only=changed, branch_was=branch_was)
 
     async def _apply(
-        self, before: Mapping[str, str], after: Mapping[str, str], found: list[FoundRevision], *, full: bool
+        self, before: Mapping[str, str], after: Mapping[str, str], discovery: Discovery, *, full: bool
     ) -> None:
         """Write the difference; when another writer was first, compare again."""
         repository, settings = self._repository, self._repository.settings
         for _ in range(MAX_RETRIES):
             pending = {parcel.revision for parcel in await self._store.outbox.parcels(settings.key)}
             existing = {entry.name: entry for entry in self._index.revisions(settings.namespace, settings.name)}
-            difference = await repository.run(self._compare, found, existing, pending)
-            difference.gone = self._gone(before, after, found, existing, pending, full=full)
+            difference = await repository.run(self._compare, discovery.revisions, existing, pending)
+            kept = {name for name in existing if name in pending}
+            difference.gone = self._gone(before, after, discovery, existing, kept, full=full)
             settle_latest(difference, existing)
             try:
                 await self._write(difference, existing)
@@ -128,18 +131,18 @@ class Synchronizer:
 
     def _compare(self, found: list[FoundRevision], existing: Mapping[str, Entry], pending: set[str]) -> Difference:
         settings = self._repository.settings
-        difference = compare(settings, self._without_unchanged(found, existing), existing, pending)
-        return difference
+        return compare(settings, self._without_unchanged(found, existing), existing, pending)
 
     def _without_unchanged(self, found: Iterable[FoundRevision], existing: Mapping[str, Entry]) -> Iterable[FoundRevision]:
         """Leave out branch packages whose content is what the log knows: only the branch's head moved."""
         settings = self._repository.settings
         for revision in found:
-            entry = existing.get(f"{settings.name}.{revision.package.replace('/', '.')}.{revision.workspace}")
+            entry = existing.get(object_name(settings, revision))
             moved = entry is not None and revision.revision < 0 and entry.fields[COMMIT] != revision.commit
             if moved and entry is not None and self._tree(entry) == revision.tree:
-                revision = revision.at_commit(entry.fields[COMMIT])  # noqa: PLW2901  (the same content, as known)
-            yield revision
+                yield replace(revision, commit=entry.fields[COMMIT])
+            else:
+                yield revision
 
     def _tree(self, entry: Entry) -> str | None:
         try:
@@ -152,9 +155,9 @@ class Synchronizer:
         self,
         before: Mapping[str, str],
         after: Mapping[str, str],
-        found: list[FoundRevision],
+        discovery: Discovery,
         existing: Mapping[str, Entry],
-        pending: set[str],
+        kept: set[str],
         *,
         full: bool,
     ) -> list[Entry]:
@@ -163,15 +166,17 @@ class Synchronizer:
         A revision with an outbox parcel is never gone: its branch was not pushed yet, or has edits that were not.
         """
         settings = self._repository.settings
-        names = {f"{settings.name}.{r.package.replace('/', '.')}.{r.workspace}" for r in found}
-        removed = before.keys() - after.keys()
-        branch_moved = before.get(settings.branch_ref) != after.get(settings.branch_ref)
+        found = {object_name(settings, revision) for revision in discovery.revisions}
+        removed_refs, removed = before.keys() - after.keys(), set(discovery.removed)
+        if not (full or removed_refs or removed):
+            return []
         gone = []
         for entry in existing.values():
-            if entry.name in names or entry.name in pending:
+            if entry.name in found or entry.name in kept:
                 continue
             ref = own_ref(settings.full_path(entry.fields[PACKAGE]), entry, settings.branch)
-            if full or ref in removed or (branch_moved and ref == settings.branch_ref):
+            left_branch = ref == settings.branch_ref and entry.fields[PACKAGE] in removed
+            if full or ref in removed_refs or left_branch:
                 gone.append(entry)
         return gone
 
@@ -231,6 +236,11 @@ class Synchronizer:
         change = OutboxChange(settings.key, entry.name, objects=objects, seen={}, drop=True)
         await self._recorder.change(settings.namespace, entry.name, move, SYNC_ACTOR, [change])
         log.info("draft moved to the new branch", revision=entry.name)
+
+
+def object_name(settings: RepositorySettings, revision: FoundRevision) -> str:
+    """Return the name of a discovered revision's object."""
+    return RevisionName(settings.name, revision.package, revision.workspace).object_name
 
 
 def own_ref(path: str, entry: Entry, branch: str) -> str:

@@ -1,0 +1,141 @@
+"""``packagerevisionresources``: the files of a revision, read from Git objects and written as a whole.
+
+Shares name, uid and version with its package revision and stores nothing of its own. Source: ``porch-api.md`` 1.5 and 5.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from apiserver.engine.package_index import RESOURCE
+from apiserver.engine.revision_body import BINARY_FILES
+from apiserver.engine.service import PackageService
+from apiserver.machinery.rest import Change, GetOptions, Item, ItemList, ListOptions, Scope, WriteOptions
+from apiserver.resources.objects import get_entry, list_entries
+from apiserver.resources.packagerevisions import namespace_of
+from apiserver.resources.porch import (
+    compile_selectors,
+    package_revision_definition,
+    package_revision_resources_definition,
+)
+from krm.meta.errors import BadRequest, NotFound, ServiceUnavailable
+from krm.package.contents import Contents, File, binary_paths, texts
+from storage.bodies import decode
+from storage.interfaces import Entry, ObjectKey, ObjectStore
+
+Json = dict[str, Any]
+
+MAX_LISTED = 64 * 1024 * 1024
+"""Bytes of files in one list; further pages hold the rest."""
+
+
+class FilesItem:
+    """One answer: the object's bytes, made for this request."""
+
+    def __init__(self, entry: Entry, body: bytes) -> None:
+        self.rv = entry.rv
+        self.body = body
+        self.row: bytes | None = None
+        self.partial: bytes | None = None
+        self.namespace = entry.namespace
+        self.name = entry.name
+
+
+class PackageRevisionResources:
+    """The resource; no create, no delete, no watch."""
+
+    def __init__(self, store: ObjectStore, service: PackageService) -> None:
+        self.definition = package_revision_resources_definition()
+        self._revisions = package_revision_definition()
+        self._store = store
+        self._service = service
+
+    async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
+        """Return a revision's files."""
+        key = ObjectKey(RESOURCE, namespace_of(scope), name)
+        entry = await get_entry(self._store, self.definition, key, options.resource_version)
+        return _item(entry, await self._service.contents(entry))
+
+    async def list(self, scope: Scope, options: ListOptions) -> ItemList:
+        """Return the files of every matching revision; revisions whose files cannot be read now are left out."""
+        matches = compile_selectors(options.labels, options.fields, scope.namespace)
+        page = await list_entries(self._store, self._revisions, scope, options, matches=matches)
+        items: list[Item] = []
+        size = 0
+        for entry in page.items:
+            assert isinstance(entry, Entry)  # noqa: S101  (list_entries over a store gives entries)
+            try:
+                item = _item(entry, await self._service.contents(entry))
+            except (NotFound, ServiceUnavailable):
+                continue
+            size += len(item.body)
+            if size > MAX_LISTED:
+                raise BadRequest(
+                    f"the files of all matching revisions are over {MAX_LISTED >> 20} MiB together; "
+                    "narrow the list with a selector or use limit and continue"
+                )
+            items.append(item)
+        return ItemList(items, page.rv, page.continue_token, page.remaining)
+
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
+        """Replace the whole package of a draft and render it."""
+
+        def apply(entry: Entry, contents: dict[str, File]) -> tuple[Json, list[str]]:
+            wanted = change(files_object(entry, contents))
+            return wanted, _kept_binaries(wanted, contents)
+
+        entry, contents, results = await self._service.save(
+            namespace_of(scope), name, apply, scope.user.name, dry_run=options.dry_run
+        )
+        return _item(entry, contents, results), False
+
+
+def files_object(entry: Entry, contents: Contents, results: Mapping[str, Any] | None = None) -> Json:
+    """Build the object for a revision's files; ``results`` are those of the render that this answers."""
+    body = decode(entry)
+    spec, metadata = body["spec"], body["metadata"]
+    shown: Json = {
+        "name": entry.name,
+        "namespace": entry.namespace,
+        "uid": entry.uid,
+        "resourceVersion": str(entry.rv),
+        "creationTimestamp": metadata["creationTimestamp"],
+    }
+    if binaries := binary_paths(contents):
+        shown["annotations"] = {BINARY_FILES: orjson.dumps(binaries).decode()}
+    files: Json = {
+        "packageName": spec["packageName"],
+        "workspaceName": spec["workspaceName"],
+        "repository": spec["repository"],
+        "resources": dict(sorted(texts(contents).items())),
+    }
+    if spec.get("revision"):
+        files["revision"] = spec["revision"]
+    status: Json = {"renderStatus": {"result": dict(results or {"exitCode": 0}), "error": ""}}
+    return {
+        "apiVersion": "porch.kpt.dev/v1alpha1",
+        "kind": "PackageRevisionResources",
+        "metadata": shown,
+        "spec": files,
+        "status": status,
+    }
+
+
+def _item(entry: Entry, contents: Contents, results: Mapping[str, Any] | None = None) -> FilesItem:
+    return FilesItem(entry, orjson.dumps(files_object(entry, contents, results)))
+
+
+def _kept_binaries(wanted: Json, contents: Contents) -> list[str]:
+    """Return the binary files an update keeps: those the annotation lists; all of them for clients without it."""
+    annotations = (wanted.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(BINARY_FILES)
+    if text is None:
+        return binary_paths(contents)
+    try:
+        paths = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"annotation {BINARY_FILES} must be a JSON list of paths: {error}") from error
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise BadRequest(f"annotation {BINARY_FILES} must be a JSON list of paths")
+    return paths

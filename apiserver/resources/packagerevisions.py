@@ -1,0 +1,115 @@
+"""``packagerevisions`` and ``packagerevisions/approval``: reads from the watch cache, writes through the engine.
+
+Source: ``porch-api.md`` 1.2 to 4.
+"""
+
+from typing import Any
+
+from apiserver.engine.package_index import RESOURCE
+from apiserver.engine.service import PackageService
+from apiserver.machinery.rest import (
+    Change,
+    DeleteOptions,
+    GetOptions,
+    Item,
+    ItemList,
+    ItemWatch,
+    ListOptions,
+    Scope,
+    WatchOptions,
+    WriteOptions,
+)
+from apiserver.resources.objects import get_entry, list_entries, open_watch, require_namespace
+from apiserver.resources.porch import compile_selectors, package_revision_definition
+from apiserver.rules.lifecycle import Door
+from krm.meta.errors import Conflict
+from storage.interfaces import Entry, ObjectKey, ObjectStore
+
+Json = dict[str, Any]
+
+
+def namespace_of(scope: Scope) -> str:
+    """Return the namespace of a request for a namespaced object; the routes guarantee that there is one."""
+    assert scope.namespace is not None  # noqa: S101  (an invariant of the routes, not a check of input)
+    return scope.namespace
+
+
+class PackageRevisions:
+    """The main resource."""
+
+    def __init__(self, store: ObjectStore, service: PackageService) -> None:
+        self.definition = package_revision_definition()
+        self._store = store
+        self._service = service
+
+    async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
+        """Return the stored revision."""
+        key = ObjectKey(RESOURCE, namespace_of(scope), name)
+        return await get_entry(self._store, self.definition, key, options.resource_version)
+
+    async def list(self, scope: Scope, options: ListOptions) -> ItemList:
+        """List revisions from the watch cache."""
+        matches = compile_selectors(options.labels, options.fields, scope.namespace)
+        return await list_entries(self._store, self.definition, scope, options, matches=matches)
+
+    async def watch(self, scope: Scope, options: WatchOptions) -> ItemWatch:
+        """Watch revisions, exactly from the revision asked for."""
+        matches = compile_selectors(options.labels, options.fields, scope.namespace)
+        return await open_watch(self._store, self.definition, scope, options, matches=matches)
+
+    async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Item:
+        """Create a draft; the name is composed, whatever the client sent."""
+        namespace = namespace_of(scope)
+        await require_namespace(self._store, namespace, self.definition.resource)
+        return await self._service.create(namespace, wanted, scope.user.name, dry_run=options.dry_run)
+
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
+        """Change metadata, package metadata, gates, conditions, or the lifecycle."""
+        entry = await self._service.update(
+            namespace_of(scope), name, change, scope.user.name, Door.MAIN, dry_run=options.dry_run
+        )
+        return entry, False
+
+    async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Item, bool]:
+        """Delete a draft, a proposal, or a revision whose deletion is proposed."""
+
+        def check(entry: Entry) -> None:
+            check_preconditions(entry, options)
+
+        return await self._service.delete(
+            namespace_of(scope), name, check, scope.user.name, dry_run=options.dry_run
+        )
+
+
+def check_preconditions(entry: Entry, options: DeleteOptions) -> None:
+    """Refuse a delete of another object than the caller means.
+
+    Raises:
+        Conflict: uid or resourceVersion differ.
+    """
+    for what, wanted, actual in (("UID", options.uid, entry.uid), ("ResourceVersion", options.resource_version, str(entry.rv))):
+        if wanted and wanted != actual:
+            why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
+            raise Conflict.of(package_revision_definition().resource, entry.name, why)
+
+
+class PackageRevisionApproval:
+    """The ``approval`` subresource: the only way a revision becomes Published."""
+
+    def __init__(self, revisions: PackageRevisions, service: PackageService) -> None:
+        self.definition = revisions.definition
+        self._revisions = revisions
+        self._service = service
+
+    async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
+        """Return the revision as its parent resource shows it."""
+        return await self._revisions.get(scope, name, options)
+
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
+        """Apply the lifecycle of the changed object; every other field is ignored."""
+        entry = await self._service.update(
+            namespace_of(scope), name, change, scope.user.name, Door.APPROVAL, dry_run=options.dry_run
+        )
+        return entry, False
+
+
