@@ -156,9 +156,7 @@ class AlreadyExists(StatusError):
         return cls(message, name=name, group=resource.group, kind=resource.resource)
 
 
-STALE = (
-    "the object has been modified; please apply your changes to the latest version and try again"
-)
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
 """The conflict sentence that clients and upstream's suites compare literally."""
 
 
@@ -238,6 +236,18 @@ class InternalError(StatusError):
         return cls(f"Internal error occurred: {why}", causes=[Cause("", why)])
 
 
+class ServerTimeout(StatusError):
+    """Storage could not be reached; nothing was done and trying again may help."""
+
+    code, reason = 500, "ServerTimeout"
+
+    @classmethod
+    def of(cls, resource: ResourceName, operation: str) -> "ServerTimeout":
+        """Compose the usual message; ``operation`` is the verb."""
+        message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
+        return cls(message, group=resource.group, kind=resource.resource, retry_after=2)
+
+
 class ServiceUnavailable(StatusError):
     """The server, or something it depends on, is not ready."""
 
@@ -252,8 +262,6 @@ class Timeout(StatusError):
 
 def invalid_value(field: str, value: object, detail: str) -> Cause:
     """Build a FieldValueInvalid cause; strings are quoted, everything else is JSON."""
-
-
     shown = orjson.dumps(value).decode()
     return Cause("FieldValueInvalid", f"Invalid value: {shown}: {detail}", field)
 
