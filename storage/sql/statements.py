@@ -94,7 +94,7 @@ class Statements:
 @cache
 def sqlite_statements() -> Statements:
     """Compile for the ``sqlite3`` driver (question marks)."""
-    return _compile_all(sqlite.dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
+    return _compile_all(sqlite.dialect())
 
 
 @cache
