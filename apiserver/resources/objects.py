@@ -167,7 +167,7 @@ class StoredObjects:
             if entry is None:
                 return await self._create_by_update(scope, name, change, options, subresource)
             try:
-                return await self._apply(key, entry, change, scope, options, subresource), False
+                return await self._apply(key, entry, change, scope, options, subresource=subresource), False
             except StaleWrite:
                 continue
         raise Conflict.of(self.definition.resource, name)
@@ -182,7 +182,7 @@ class StoredObjects:
         return await self.create(scope, wanted, options), True
 
     async def _apply(
-        self, key: ObjectKey, entry: Entry, change: Change, scope: Scope, options: WriteOptions, subresource: str
+        self, key: ObjectKey, entry: Entry, change: Change, scope: Scope, options: WriteOptions, *, subresource: str
     ) -> Entry:
         current = decode(entry)
         warnings = WriteOptions(field_validation=options.field_validation)
