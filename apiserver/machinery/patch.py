@@ -79,16 +79,24 @@ def unknown_members(operations: Sequence[Any]) -> list[str]:
 
 
 def _check(operation: Any, index: int) -> Json:
-    if not isinstance(operation, dict) or operation.get("op") not in _OPERATIONS:
+    name = operation.get("op") if isinstance(operation, dict) else None
+    if not isinstance(name, str) or name not in _OPERATIONS:
         raise BadRequest(f"JSON patch operation {index} must be an object whose op is one of {sorted(_OPERATIONS)}")
-    name = operation["op"]
-    if not isinstance(operation.get("path"), str):
-        raise BadRequest(f"JSON patch operation {index} needs a path")
+    _check_pointer(operation.get("path"), f"JSON patch operation {index} needs a path")
     if name in _NEEDS_VALUE and "value" not in operation:
         raise BadRequest(f"JSON patch operation {index} ({name}) needs a value")
-    if name in _NEEDS_FROM and not isinstance(operation.get("from"), str):
-        raise BadRequest(f"JSON patch operation {index} ({name}) needs a from path")
-    return operation
+    if name in _NEEDS_FROM:
+        _check_pointer(operation.get("from"), f"JSON patch operation {index} ({name}) needs a from path")
+    return dict(operation)
+
+
+def _check_pointer(pointer: Any, otherwise: str) -> None:
+    if not isinstance(pointer, str):
+        raise BadRequest(otherwise)
+    try:
+        jsonpointer.JsonPointer(pointer)
+    except jsonpointer.JsonPointerException as error:
+        raise BadRequest(f"{otherwise} in the form of a JSON pointer: {error}") from error
 
 
 def _copied_bytes(document: Any, pointer: str) -> int:
