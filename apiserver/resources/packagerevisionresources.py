@@ -8,21 +8,20 @@ from typing import Any
 
 import orjson
 
-from apiserver.engine.package_index import RESOURCE
 from apiserver.engine.revision_body import BINARY_FILES
 from apiserver.engine.service import PackageService
 from apiserver.machinery.rest import Change, GetOptions, Item, ItemList, ListOptions, Scope, WriteOptions
-from apiserver.resources.objects import get_entry, list_entries
+from apiserver.resources.reading import item_or_404, list_entries
 from apiserver.resources.packagerevisions import namespace_of
 from apiserver.resources.porch import (
-    compile_selectors,
+    select_revisions,
     package_revision_definition,
     package_revision_resources_definition,
 )
 from krm.meta.errors import BadRequest, NotFound, ServiceUnavailable
 from krm.package.contents import Contents, File, binary_paths, texts
 from storage.bodies import decode
-from storage.interfaces import Entry, ObjectKey, ObjectStore
+from storage.interfaces import Entry, ObjectStore
 
 Json = dict[str, Any]
 
@@ -53,14 +52,19 @@ class PackageRevisionResources:
 
     async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
         """Return a revision's files."""
-        key = ObjectKey(RESOURCE, namespace_of(scope), name)
-        entry = await get_entry(self._store, self.definition, key, options.resource_version)
+        entry = await self._entry(scope, name, options)
         return _item(entry, await self._service.contents(entry))
+
+    async def _entry(self, scope: Scope, name: str, options: GetOptions) -> Entry:
+        """Find the revision; what is missing is named as the resource that was asked for."""
+        try:
+            return await item_or_404(self._store, self._revisions, scope, name, options)
+        except NotFound:
+            raise NotFound.of(self.definition.resource, name) from None
 
     async def list(self, scope: Scope, options: ListOptions) -> ItemList:
         """Return the files of every matching revision; revisions whose files cannot be read now are left out."""
-        matches = compile_selectors(options.labels, options.fields, scope.namespace)
-        page = await list_entries(self._store, self._revisions, scope, options, matches=matches)
+        page = await list_entries(self._store, self._revisions, scope, options, select_revisions)
         items: list[Item] = []
         size = 0
         for entry in page.items:

@@ -5,7 +5,6 @@ Source: ``porch-api.md`` 1.2 to 4.
 
 from typing import Any
 
-from apiserver.engine.package_index import RESOURCE
 from apiserver.engine.service import PackageService
 from apiserver.machinery.rest import (
     Change,
@@ -19,11 +18,12 @@ from apiserver.machinery.rest import (
     WatchOptions,
     WriteOptions,
 )
-from apiserver.resources.objects import get_entry, list_entries, open_watch, require_namespace
-from apiserver.resources.porch import compile_selectors, package_revision_definition
+from apiserver.resources.objects import NamespaceCheck
+from apiserver.resources.reading import item_or_404, list_entries, open_watch
+from apiserver.resources.porch import select_revisions, package_revision_definition
 from apiserver.rules.lifecycle import Door
 from krm.meta.errors import Conflict
-from storage.interfaces import Entry, ObjectKey, ObjectStore
+from storage.interfaces import Entry, ObjectStore
 
 Json = dict[str, Any]
 
@@ -37,30 +37,28 @@ def namespace_of(scope: Scope) -> str:
 class PackageRevisions:
     """The main resource."""
 
-    def __init__(self, store: ObjectStore, service: PackageService) -> None:
+    def __init__(self, store: ObjectStore, service: PackageService, namespace_check: NamespaceCheck) -> None:
         self.definition = package_revision_definition()
         self._store = store
         self._service = service
+        self._namespace_check = namespace_check
 
     async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
         """Return the stored revision."""
-        key = ObjectKey(RESOURCE, namespace_of(scope), name)
-        return await get_entry(self._store, self.definition, key, options.resource_version)
+        return await item_or_404(self._store, self.definition, scope, name, options)
 
     async def list(self, scope: Scope, options: ListOptions) -> ItemList:
         """List revisions from the watch cache."""
-        matches = compile_selectors(options.labels, options.fields, scope.namespace)
-        return await list_entries(self._store, self.definition, scope, options, matches=matches)
+        return await list_entries(self._store, self.definition, scope, options, select_revisions)
 
     async def watch(self, scope: Scope, options: WatchOptions) -> ItemWatch:
         """Watch revisions, exactly from the revision asked for."""
-        matches = compile_selectors(options.labels, options.fields, scope.namespace)
-        return await open_watch(self._store, self.definition, scope, options, matches=matches)
+        return await open_watch(self._store, self.definition, scope, options, select_revisions)
 
     async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Item:
         """Create a draft; the name is composed, whatever the client sent."""
         namespace = namespace_of(scope)
-        await require_namespace(self._store, namespace, self.definition.resource)
+        await self._namespace_check(self.definition, namespace, (wanted.get("metadata") or {}).get("name") or "")
         return await self._service.create(namespace, wanted, scope.user.name, dry_run=options.dry_run)
 
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:

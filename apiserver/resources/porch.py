@@ -17,6 +17,7 @@ from apiserver.engine.package_index import (
     WORKSPACE,
 )
 from apiserver.machinery.definition import Column, Definition
+from apiserver.machinery.rest import Scope
 from apiserver.machinery.schema import structural_schema
 from apiserver.rules.lifecycle import Lifecycle
 from apiserver.rules.managed_labels import LATEST
@@ -119,12 +120,15 @@ SELECTABLE: Mapping[str, Callable[[str], Matches]] = {
 }
 
 
-def compile_selectors(labels: LabelSelector, fields: FieldSelector, namespace: str | None) -> Matches | None:
-    """Turn both selectors into one test on index tuples; None when everything matches.
+def select_revisions(
+    _definition: Definition, scope: Scope, labels: LabelSelector, fields: FieldSelector
+) -> tuple[Matches | None, str | None]:
+    """Turn both selectors into one test on index tuples (None: everything matches), and the namespace to scan.
 
     Raises:
         BadRequest: a field, an operator or a value is not supported, with upstream's sentences (1.8).
     """
+    namespace = scope.namespace
     tests: list[Matches] = []
     if not labels.empty:
         tests.append(lambda entry: labels.matches(entry.labels))
@@ -136,11 +140,12 @@ def compile_selectors(labels: LabelSelector, fields: FieldSelector, namespace: s
     if lifecycles:
         wanted = frozenset(lifecycles)
         tests.append(lambda entry: entry.fields[LIFECYCLE] in wanted)
+    narrowed = namespace or fields.exact("metadata.namespace")
     if not tests:
-        return None
+        return None, narrowed
     if len(tests) == 1:
-        return tests[0]
-    return lambda entry: all(test(entry) for test in tests)
+        return tests[0], narrowed
+    return (lambda entry: all(test(entry) for test in tests)), narrowed
 
 
 def _check_term(term: FieldTerm) -> None:

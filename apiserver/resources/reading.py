@@ -83,15 +83,23 @@ async def item_or_404(
     return entry
 
 
-async def list_entries(store: ObjectStore, definition: Definition, scope: Scope, options: ListOptions) -> ItemList:
+async def list_entries(
+    store: ObjectStore,
+    definition: Definition,
+    scope: Scope,
+    options: ListOptions,
+    select: "Select | None" = None,
+) -> ItemList:
     """List a kind: selectors, pages and revisions as ``options`` ask for.
+
+    ``select`` compiles the selectors of a kind whose fields follow rules of their own.
 
     Raises:
         BadRequest: an unknown field, or a token that is not ours.
         Expired: the revision or token is compacted; for a token with a fresh one inside.
         Timeout: the revision asked for does not come within 3 s.
     """
-    matches, namespace = _selection(definition, scope, options.labels, options.fields)
+    matches, namespace = (select or _selection)(definition, scope, options.labels, options.fields)
     token = Continuation.decode(options.continue_token) if options.continue_token else None
     at, not_older_than = _freshness(options, token)
     query = ListQuery(
@@ -127,7 +135,13 @@ def _freshness(options: ListOptions, token: Continuation | None) -> tuple[int | 
     return (revision, None) if exact and revision else (None, revision)
 
 
-async def open_watch(store: ObjectStore, definition: Definition, scope: Scope, options: WatchOptions) -> "EntryWatch":
+async def open_watch(
+    store: ObjectStore,
+    definition: Definition,
+    scope: Scope,
+    options: WatchOptions,
+    select: "Select | None" = None,
+) -> "EntryWatch":
     """Open a watch of a kind: selectors and start as ``options`` ask for.
 
     Raises:
@@ -135,7 +149,7 @@ async def open_watch(store: ObjectStore, definition: Definition, scope: Scope, o
         Expired: the revision is compacted.
         Timeout: the revision is not reached within 3 s.
     """
-    matches, namespace = _selection(definition, scope, options.labels, options.fields)
+    matches, namespace = (select or _selection)(definition, scope, options.labels, options.fields)
     revision = int(options.resource_version or 0)
     resource = resource_key(definition)
     resume = bool(revision) and options.send_initial_events is not True
@@ -197,6 +211,10 @@ def _left(event: Event, previous: Entry) -> Event:
     body = previous.body.replace(stale, fresh, 1)
     shown = Entry(previous.key, event.rv, previous.create_rv, previous.uid, body, previous.labels, previous.fields)
     return Event(event.rv, EventType.DELETED, shown, previous)
+
+
+Select = Callable[[Definition, Scope, LabelSelector, FieldSelector], tuple[Matches | None, str | None]]
+"""Selectors of a request → the predicate (None selects all), and the namespace to scan."""
 
 
 def _selection(

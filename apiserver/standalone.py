@@ -1,0 +1,194 @@
+"""Composition root of the server without a cluster: every part is chosen and wired here, nowhere else.
+
+Everything is kept in one database (SQLite by default) and one folder; users are certificates of the server's own CA.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from apiserver.app import create_app
+from apiserver.auth.authenticate import CertificateAuthenticator
+from apiserver.engine.claims import Claims
+from apiserver.engine.draft_writing import DraftWriter
+from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
+from apiserver.engine.recording import Recorder
+from apiserver.engine.rendering import ThreadRenderer
+from apiserver.engine.repositories import RESOURCE as REPOSITORIES
+from apiserver.engine.repositories import Options, Repositories
+from apiserver.engine.service import PackageService
+from apiserver.engine.tasks import StartingContents
+from apiserver.machinery.machinery import ApiMachinery
+from apiserver.machinery.rest import Served
+from apiserver.resources.config import repository_definition
+from apiserver.resources.core import (
+    config_map_definition,
+    event_definition,
+    namespace_definition,
+    secret_definition,
+)
+from apiserver.resources.namespace_deletion import ContentsOf, NamespaceDeletion
+from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
+from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
+from apiserver.resources.packagerevisionresources import PackageRevisionResources
+from apiserver.resources.packagerevisions import PackageRevisionApproval, PackageRevisions
+from apiserver.resources.repositories import RegisteredRepositories
+from apiserver.serving import Announce
+from apiserver.serving import serve as serve_https
+from apiserver.settings import Settings
+from krm.functions.builtins import builtin_runner
+from krm.functions.pipeline import render
+from krm.package.contents import Contents
+from storage.sealing import Sealer, load_or_create_key
+from storage.sql.migrate import upgrade
+from storage.sql.postgres import postgres_database
+from storage.sql.sqlite import sqlite_database
+from storage.watchcache.store import WatchedStore
+
+VERSION = {
+    "major": "1",
+    "minor": "34",
+    "gitVersion": "v1.34.0+porch",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "",
+}
+"""What kubectl compares its own version with (``kube-api.md`` 1.5)."""
+
+
+@dataclass(slots=True)
+class Server:
+    """The wired server: the application, and the event that stops it."""
+
+    app: FastAPI
+    shutdown: asyncio.Event
+
+
+def served_kinds(store: WatchedStore, service: PackageService) -> list[Served]:
+    """Return every resource of standalone mode, with its subresources."""
+    check = stored_namespaces(store)
+    namespaces = StoredObjects(namespace_definition(), store)
+    plain = [
+        StoredObjects(definition, store, namespace_check=check)
+        for definition in (secret_definition(), config_map_definition(), event_definition())
+    ]
+    repositories = RegisteredRepositories(StoredObjects(repository_definition(), store, namespace_check=check))
+    revisions = PackageRevisions(store, service, check)
+    return [
+        Served(
+            Namespaces(namespaces, store), {"status": StatusOf(namespaces), "finalize": NamespaceFinalize(store)}
+        ),
+        *(Served(resource) for resource in plain),
+        Served(repositories, {"status": StatusOf(repositories.stored)}),
+        Served(revisions, {"approval": PackageRevisionApproval(revisions, service)}, deleted_as_object=True),
+        Served(PackageRevisionResources(store, service)),
+    ]
+
+
+def create_server(settings: Settings) -> Server:
+    """Wire a standalone server; nothing is opened before the application's lifespan begins."""
+    shutdown = asyncio.Event()
+    database = (
+        postgres_database(settings.database)
+        if settings.database.startswith("postgres")
+        else sqlite_database(settings.data / "porch.db")
+    )
+    sealer = Sealer(load_or_create_key(settings.secret_key))
+    store = WatchedStore(database, sealer)
+    pool = ThreadPoolExecutor(settings.git_threads, thread_name_prefix="work")
+    index = PackageIndex()
+    recorder = Recorder(store, index)
+    claims = Claims()
+    options = Options(
+        folder=settings.data / "clones",
+        sync_interval=settings.sync_interval,
+        git_timeout=settings.git_timeout,
+        push_drafts=settings.push_drafts,
+    )
+    repositories = Repositories(store, index, recorder, claims, options, pool)
+    starting = StartingContents(store, repositories, settings.data / "upstreams", settings.git_timeout)
+    runner = builtin_runner()
+
+    def run_pipeline(contents: Contents):  # noqa: ANN202  (krm.functions.pipeline.Rendered)
+        return render(contents, runner)
+
+    service = PackageService(
+        store,
+        index,
+        recorder,
+        repositories,
+        claims,
+        ThreadRenderer(pool, run_pipeline),
+        starting,
+        DraftWriter(recorder, repositories, settings.push_drafts),
+    )
+    served = served_kinds(store, service)
+    register(store, served, index, repositories)
+    namespaces = NamespaceDeletion(store, emptied_in_order(served))
+    machinery = ApiMachinery(
+        served,
+        authenticator=CertificateAuthenticator(),
+        version_info=VERSION,
+        health_checks={"ping": lambda: True},
+        stopping=shutdown,
+        body_limit=settings.body_limit,
+        request_seconds=settings.request_timeout,
+    )
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        await store.start()
+        await create_protected_namespaces(store)
+        repositories.start()
+        deletion = asyncio.create_task(namespaces.run())
+        try:
+            yield
+        finally:
+            deletion.cancel()
+            await asyncio.gather(deletion, return_exceptions=True)
+            await repositories.stop()
+            await store.stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    return Server(create_app(machinery.routes(), lifespan), shutdown)
+
+
+def register(
+    store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories
+) -> None:
+    """Tell the store of every stored kind, and who follows their events."""
+    for one in served:
+        stored = getattr(one.resource, "stored", one.resource)
+        if isinstance(stored, StoredObjects):
+            stored.register()
+    store.register(RESOURCE, revision_fields)
+    store.observe(RESOURCE, index.observe)
+    store.observe(REPOSITORIES, repositories.observe)
+
+
+def emptied_in_order(served: Sequence[Served]) -> list[ContentsOf]:
+    """Return what empties a namespace: Repositories first (their revisions go with them), then everything else."""
+    by_plural = {one.resource.definition.plural: one.resource for one in served}
+    order = ("repositories", "packagerevisions", "configmaps", "secrets", "events")
+    return [ContentsOf(by_plural[plural]) for plural in order]
+
+
+async def serve(settings: Settings, *, announce: Announce) -> None:
+    """Migrate the database, then serve until told to stop.
+
+    Raises:
+        CannotListen: the address is in use.
+        StoreUnavailable: the database cannot be used.
+    """
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target = settings.database if settings.database.startswith("postgres") else settings.data / "porch.db"
+    await asyncio.to_thread(upgrade, target)
+    server = create_server(settings)
+    await serve_https(server.app, settings, server.shutdown, announce=announce)
