@@ -6,7 +6,7 @@ anew while the rest is removed. Git is never touched. Source: ``kube-api.md`` 2.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
 
@@ -14,6 +14,7 @@ from apiserver.machinery.definition import Definition
 from apiserver.machinery.rest import DeleteOptions, Deleter, Lister, ListOptions, Scope, User
 from apiserver.resources.core import NAMESPACE_FINALIZER
 from apiserver.resources.namespaces import RESOURCE, change_namespace
+from apiserver.resources.writing import is_terminating
 from krm.meta.conditions import timestamp
 from krm.meta.errors import NotFound, StatusError
 from krm.meta.selectors import FieldSelector, LabelSelector
@@ -33,6 +34,7 @@ LONGEST_DELAY: Final = 5.0
 """Seconds between two looks at a namespace that something holds."""
 
 
+@runtime_checkable
 class NamespacedObjects(Lister, Deleter, Protocol):
     """A resource whose objects in a namespace can be listed and deleted."""
 
@@ -104,7 +106,7 @@ class NamespaceDeletion:
         if entry is None or self._store.get(entry.key) is None:
             log.info("namespace deleted", namespace=name)
             return True
-        return not decode(entry)["metadata"].get("deletionTimestamp")
+        return not is_terminating(decode(entry))
 
     async def _delete_contents(self, name: str) -> int:
         for delete in self._contents:
@@ -117,7 +119,7 @@ def _report(left: int) -> Callable[[Json], Json | None]:
     """Let go of an empty namespace; say of another one what it waits for."""
 
     def change(namespace: Json) -> Json | None:
-        if not namespace["metadata"].get("deletionTimestamp"):
+        if not is_terminating(namespace):
             return None
         if not left:
             finalizers = (namespace.get("spec") or {}).get("finalizers") or []

@@ -7,27 +7,12 @@
 import copy
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from apiserver.machinery.definition import Definition
-from apiserver.machinery.rest import (
-    Change,
-    Creater,
-    DeleteOptions,
-    GetOptions,
-    Getter,
-    Item,
-    ItemList,
-    ItemWatch,
-    Lister,
-    ListOptions,
-    Scope,
-    Updater,
-    Watcher,
-    WatchOptions,
-    WriteOptions,
-)
+from apiserver.machinery.rest import Change, DeleteOptions, GetOptions, Scope, WriteOptions
 from apiserver.resources.core import NAME_LABEL, NAMESPACE_FINALIZER, namespace_definition
+from apiserver.resources.objects import StoredObjects
+from apiserver.resources.writing import has_finalizers, is_terminating
 from krm.meta.conditions import timestamp
 from krm.meta.errors import Conflict, Forbidden, NotFound
 from storage.bodies import decode, encode_body, with_revision
@@ -42,36 +27,13 @@ MAX_ATTEMPTS: Final = 20
 """Tries of a change that other writers keep overtaking, before the client is told to try again."""
 
 
-class StoredNamespaces(Getter, Lister, Watcher, Creater, Updater, Protocol):
-    """The generic storage behaviour that namespaces build on (``objects.StoredObjects``)."""
-
-    definition: Definition
-
-
-class Namespaces:
+class Namespaces(StoredObjects):
     """The ``namespaces`` resource."""
 
-    def __init__(self, stored: StoredNamespaces, store: ObjectStore) -> None:
-        self.definition = stored.definition
-        self._stored = stored
-        self._store = store
+    def __init__(self, store: ObjectStore) -> None:
+        super().__init__(namespace_definition(), store, held=is_held, marked=_mark_phase)
 
-    async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
-        return await self._stored.get(scope, name, options)
-
-    async def list(self, scope: Scope, options: ListOptions) -> ItemList:
-        return await self._stored.list(scope, options)
-
-    async def watch(self, scope: Scope, options: WatchOptions) -> ItemWatch:
-        return await self._stored.watch(scope, options)
-
-    async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Item:
-        return await self._stored.create(scope, wanted, options)
-
-    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
-        return await self._stored.update(scope, name, change, options)
-
-    async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Item, bool]:
+    async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Entry, bool]:
         """Mark the namespace Terminating; it is gone only later.
 
         Raises:
@@ -79,18 +41,9 @@ class Namespaces:
             Conflict: a precondition does not hold.
             NotFound: there is none of this name.
         """
-        resource = self.definition.resource
         if name in PROTECTED:
-            raise Forbidden.of(resource, name, "this namespace may not be deleted")
-
-        def mark(namespace: Json) -> Json | None:
-            _check_preconditions(self.definition, namespace, options)
-            return _terminating(namespace)
-
-        entry = await change_namespace(self._store, name, mark, dry_run=options.dry_run, actor=scope.user.name)
-        if entry is None:
-            raise NotFound.of(resource, name)
-        return entry, False
+            raise Forbidden.of(self.definition.resource, name, "this namespace may not be deleted")
+        return await super().delete(scope, name, options)
 
 
 class NamespaceFinalize:
@@ -100,14 +53,14 @@ class NamespaceFinalize:
         self.definition = namespace_definition()
         self._store = store
 
-    async def get(self, _scope: Scope, name: str, _options: GetOptions) -> Item:
+    async def get(self, _scope: Scope, name: str, _options: GetOptions) -> Entry:
         """Return the namespace."""
         entry = self._store.get(ObjectKey(RESOURCE, "", name))
         if entry is None:
             raise NotFound.of(self.definition.resource, name)
         return entry
 
-    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Entry, bool]:
         """Take ``spec.finalizers`` from the changed object and nothing else."""
 
         def replace(namespace: Json) -> Json | None:
@@ -156,9 +109,9 @@ def new_namespace(name: str) -> Json:
     }
 
 
-def is_terminating(namespace: Json) -> bool:
-    """Tell whether deletion of the namespace has begun."""
-    return bool(namespace["metadata"].get("deletionTimestamp"))
+def is_held(namespace: Json) -> bool:
+    """Tell whether finalizers, those of the contents included, keep the namespace."""
+    return bool((namespace.get("spec") or {}).get("finalizers")) or has_finalizers(namespace)
 
 
 async def change_namespace(
@@ -186,7 +139,7 @@ async def change_namespace(
         wanted = change(copy.deepcopy(present))
         if wanted is None or wanted == present:
             return entry
-        op = Op.DELETE if is_terminating(wanted) and not _held(wanted) else Op.UPDATE
+        op = Op.DELETE if is_terminating(wanted) and not is_held(wanted) else Op.UPDATE
         body = encode_body(wanted)
         if dry_run:
             return Entry(
@@ -199,20 +152,5 @@ async def change_namespace(
     raise Conflict.of(namespace_definition().resource, name)
 
 
-def _held(namespace: Json) -> bool:
-    return bool((namespace.get("spec") or {}).get("finalizers") or namespace["metadata"].get("finalizers"))
-
-
-def _terminating(namespace: Json) -> Json | None:
-    if is_terminating(namespace):
-        return None
-    metadata = {**namespace["metadata"], "deletionTimestamp": timestamp(), "deletionGracePeriodSeconds": 0}
-    return {**namespace, "metadata": metadata, "status": {**(namespace.get("status") or {}), "phase": "Terminating"}}
-
-
-def _check_preconditions(definition: Definition, namespace: Json, options: DeleteOptions) -> None:
-    metadata = namespace["metadata"]
-    for field, wanted in (("uid", options.uid), ("resourceVersion", options.resource_version)):
-        if wanted and wanted != metadata[field]:
-            why = f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {metadata[field]}"
-            raise Conflict.of(definition.resource, metadata["name"], why)
+def _mark_phase(namespace: Json) -> None:
+    namespace["status"] = {**(namespace.get("status") or {}), "phase": "Terminating"}
