@@ -1,0 +1,58 @@
+"""What the functions' configurations have in common. Source: ``kpt.md`` 4.4."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from krm.functions.runner import FunctionConfig
+
+FN_GROUP = "fn.kpt.dev"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKind:
+    """Kind and group of a configuration object."""
+
+    kind: str
+    group: str
+    version: str
+
+    @classmethod
+    def of(cls, config: FunctionConfig) -> "ConfigKind":
+        """Return the kind of ``config``."""
+        group, _, version = str(config.data.get("apiVersion") or "").rpartition("/")
+        return cls(str(config.data.get("kind") or ""), group, version)
+
+    @property
+    def is_config_map(self) -> bool:
+        """Whether it is a core ConfigMap."""
+        return self.kind == "ConfigMap" and self.group == ""
+
+
+def text_map(config: FunctionConfig, key: str) -> dict[str, str]:
+    """Return a string map of the configuration, empty when absent; what is no text is left out."""
+    values = config.data.get(key)
+    if not isinstance(values, dict):
+        return {}
+    return {name: value or "" for name, value in values.items() if value is None or isinstance(value, str)}
+
+
+def config_result(message: str, config: FunctionConfig | None) -> dict[str, Any]:
+    """Return an error result that points at the configuration."""
+    if config is None:
+        return {"message": message, "severity": "error", "resourceRef": {}, "file": {"index": -1}}
+    metadata = config.data.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    reference = {
+        "apiVersion": config.data.get("apiVersion"),
+        "kind": config.data.get("kind"),
+        "name": metadata.get("name"),
+        "namespace": metadata.get("namespace"),
+    }
+    file: dict[str, Any] = {"path": config.path} if config.path else {"index": -1}
+    reference = {key: value for key, value in reference.items() if value}
+    return {"message": message, "severity": "error", "resourceRef": reference, "file": file}
+
+
+def file_of(path: str, index: int | None) -> dict[str, Any]:
+    """Return a result's ``file``; the first document's index goes without saying."""
+    return {"path": path, "index": index} if index else {"path": path}

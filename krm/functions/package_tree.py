@@ -1,0 +1,194 @@
+"""A package and its subpackages, taken apart into resources. Source: ``kpt.md`` 1.6–1.8 and 2.1."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from krm.functions.resource import Resource
+from krm.package.contents import EXECUTABLE, REGULAR, Contents, File
+from krm.package.documents import Document, read_file
+from krm.package.kptfile import Kptfile, parse_kptfile
+from krm.package.kptfile_error import KptfileError
+from krm.package.krmignore import KrmIgnore
+from krm.package.yaml_reader import MAX_DEPTH, YamlError, decoded
+
+_RESOURCE_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class RenderError(Exception):
+    """A package cannot be rendered; the text is the chain of causes as clients see it."""
+
+
+@dataclass(slots=True)
+class Package:
+    """One package of the tree with its own resources, subpackages apart."""
+
+    path: str
+    """Directory relative to the root package; empty for the root."""
+    kptfile: Kptfile
+    resources: list[Resource] = field(default_factory=list)
+    children: list["Package"] = field(default_factory=list)
+    """The direct subpackages, in lexical order."""
+
+    @property
+    def display(self) -> str:
+        """The name in messages: ``.`` for the root, ``./sub/package`` below."""
+        return f"./{self.path}" if self.path else "."
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether its pipeline has any step."""
+        return bool(self.kptfile.mutators or self.kptfile.validators)
+
+    def walk(self) -> Iterator["Package"]:
+        """Yield this package and all below, level by level."""
+        level = [self]
+        while level:
+            yield from level
+            level = [child for package in level for child in package.children]
+
+
+@dataclass(slots=True)
+class SourceFile:
+    """A file that resources were read from: its pieces as ``documents.split_documents`` cuts them."""
+
+    file: File
+    pieces: list[str]
+    package: str
+    """The path of the package that the file belongs to."""
+    read: set[int] = field(default_factory=set)
+    """The places of documents that are resources; what is not among them always stays."""
+
+
+@dataclass(slots=True)
+class PackageTree:
+    """The root package and the files its resources came from."""
+
+    root: Package
+    files: dict[str, SourceFile]
+
+
+def load_tree(contents: Contents) -> PackageTree:
+    """Read a package whose Kptfile is at the root.
+
+    Raises:
+        RenderError: a Kptfile or a resource file cannot be read.
+    """
+    directories = sorted(_directory(path) for path in contents if path.rpartition("/")[2] == "Kptfile")
+    packages = {directory: Package(directory, _kptfile(contents, directory)) for directory in directories}
+    for directory in directories[1:]:
+        packages[_owner(_directory(directory), packages)].children.append(packages[directory])
+    ignores = {directory: _ignore(contents, directory) for directory in directories}
+    tree = PackageTree(packages[""], {})
+    for path in sorted(contents):
+        file = contents[path]
+        if not _holds_resources(path) or file.mode not in (REGULAR, EXECUTABLE):
+            continue
+        owner = _owner(_directory(path), packages)
+        if not _is_ignored(path, owner, ignores):
+            _read_resources(tree, packages[owner], path, file)
+    return tree
+
+
+def _directory(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _owner(directory: str, packages: dict[str, Package]) -> str:
+    while directory not in packages:
+        directory = _directory(directory)
+    return directory
+
+
+def _kptfile(contents: Contents, directory: str) -> Kptfile:
+    path = f"{directory}/Kptfile" if directory else "Kptfile"
+    try:
+        return parse_kptfile(contents[path].data, path)
+    except KptfileError as error:
+        shown = f"./{directory}" if directory else "."
+        chain = f'error reading Kptfile at "{shown}": {error.problem}'
+        inner = f"pkg.Subpackages: pkg {shown}: {chain}" if directory else f"pkg.ReadKptfile: {chain}"
+        raise RenderError(f"pkg.render: pkg .:\n\t{inner}") from None
+
+
+def _ignore(contents: Contents, directory: str) -> KrmIgnore | None:
+    file = contents.get(f"{directory}/.krmignore" if directory else ".krmignore")
+    if file is None or file.mode not in (REGULAR, EXECUTABLE):
+        return None
+    return KrmIgnore(file.data.decode(errors="replace"))
+
+
+def _holds_resources(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name == "Kptfile" or name.endswith(_RESOURCE_SUFFIXES)
+
+
+def _is_ignored(path: str, owner: str, ignores: dict[str, KrmIgnore | None]) -> bool:
+    """Only the owner's rules count: a subpackage that its parent ignores is rendered all the same."""
+    ignore = ignores[owner]
+    return ignore is not None and ignore.ignores(path[len(owner) + 1 :] if owner else path)
+
+
+def _read_resources(tree: PackageTree, package: Package, path: str, file: File) -> None:
+    relative = path[len(package.path) + 1 :] if package.path else path
+    try:
+        pieces, documents = _read(path, file.data)
+    except YamlError as error:
+        raise RenderError(f"pkg.render: pkg {package.display}:\n\tpkg.LocalResources: {relative}: {error}") from None
+    source = tree.files[path] = SourceFile(file, pieces, package.path)
+    index = 0
+    for place, document in enumerate(documents):
+        if document.data is None:
+            continue
+        source.read.add(place)
+        package.resources.append(
+            Resource.of_document(
+                document.data,
+                document.text,
+                path=relative,
+                index=index,
+                package=package.path,
+                origin=(path, place),
+            )
+        )
+        index += 1
+
+
+def _read(path: str, data: bytes) -> tuple[list[str], list[Document]]:
+    if path.endswith(".json"):
+        text = decoded(data)
+        try:
+            document = json.loads(text, object_pairs_hook=_without_duplicates)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, YamlError):
+                raise
+            return read_file(data)  # YAML in a .json file is read as YAML, and then stays YAML
+        _limit_depth(document)
+        return [text], [Document(text, document, 1)]
+    return read_file(data)
+
+
+def _limit_depth(data: Any) -> None:
+    level = [data]
+    for _ in range(MAX_DEPTH + 1):
+        level = (
+            [
+                item
+                for value in level
+                for item in (value.values() if isinstance(value, dict) else value)
+                if isinstance(item, (dict, list))
+            ]
+            if isinstance(level[0], (dict, list))
+            else []
+        )
+        if not level:
+            return
+    raise YamlError(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise YamlError("mapping key already defined")
+    return data

@@ -1,0 +1,70 @@
+"""A resource on its way through a pipeline: data that functions change, and the text it came from.
+
+The text is kept up to date on demand, so comments never get lost and untouched documents stay byte for
+byte what they were.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from krm.package.yaml_edit_text import edit_document, edit_json, new_document
+from krm.package.yaml_reader import plain_copy, read_document, same
+
+
+@dataclass(slots=True, eq=False)
+class Resource:
+    """One resource; functions may change ``data``, ``path`` and ``index``."""
+
+    data: dict[str, Any]
+    path: str = ""
+    """Of its file, relative to ``package``; empty for generated resources until they get a default."""
+    index: int | None = None
+    """Of its document in the file, from 0."""
+    package: str = ""
+    """Directory of its package relative to the root package; empty for the root."""
+    origin: tuple[str, int] | None = None
+    """The file (relative to the root package) and the place of the document it was read from."""
+    _text: str = ""
+    _read: Any = None
+
+    @classmethod
+    def of_document(cls, data: dict[str, Any], text: str, **where: Any) -> "Resource":
+        """Wrap a document that reads as ``data``; ``where`` are the other fields."""
+        resource = cls(data, **where)
+        resource._text = text
+        resource._read = plain_copy(data)
+        return resource
+
+    @property
+    def root_path(self) -> str:
+        """The file's path relative to the root package."""
+        return f"{self.package}/{self.path}" if self.package else self.path
+
+    def text(self) -> str:
+        """Return the document's text, brought up to date with ``data``."""
+        if self._read is None:
+            self._text = new_document(self.data)
+        elif same(self._read, self.data):
+            return self._text
+        elif self.path.endswith(".json"):
+            self._text = edit_json(self._text, self.data, self._read)
+        else:
+            self._text = edit_document(self._text, self.data, self._read)
+        self._read = plain_copy(self.data)
+        return self._text
+
+    def set_text(self, text: str) -> None:
+        """Replace text and data at once: for functions that work on comments.
+
+        Raises:
+            YamlError: ``text`` is not a document.
+        """
+        self.data = read_document(text)
+        self._text = text
+        self._read = plain_copy(self.data)
+
+    def copy(self) -> "Resource":
+        """Return an independent copy."""
+        twin = Resource(plain_copy(self.data), self.path, self.index, self.package, self.origin)
+        twin._text, twin._read = self._text, self._read
+        return twin

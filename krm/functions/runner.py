@@ -1,0 +1,75 @@
+"""What a function gets and gives back, and what can run one.
+
+The port between the pipeline and the ways to run a function: in process, later as a child process, a
+container or a pod.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from krm.functions.resource import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionConfig:
+    """A function's configuration: the object (all scalars as text), and the file it came from."""
+
+    data: dict[str, Any]
+    path: str = ""
+    """Empty when it came from the Kptfile's ``configMap``."""
+
+
+@dataclass(slots=True)
+class ResourceList:
+    """The resources a function sees, in order, and its configuration."""
+
+    items: list[Resource]
+    config: FunctionConfig | None = None
+
+
+@dataclass(slots=True)
+class FunctionResult:
+    """What a function did.
+
+    ``items`` are the resources afterwards: objects of the input, changed in place, and new ones; an object
+    of the input that is missing is deleted. They count only when ``exit_code`` is 0.
+    """
+
+    items: list[Resource]
+    results: list[dict[str, Any]] = field(default_factory=list)
+    exit_code: int = 0
+    stderr: str = ""
+
+    @classmethod
+    def failure(cls, resources: ResourceList, results: Sequence[dict[str, Any]], stderr: str) -> "FunctionResult":
+        """Return the result of a function that gave up."""
+        return cls(resources.items, list(results), exit_code=1, stderr=stderr)
+
+
+class FunctionNotFound(Exception):
+    """Nothing here can run this image; the text names it and says what would make it runnable."""
+
+    def __init__(self, image: str, remedy: str) -> None:
+        super().__init__(f'function "{image}" not found: {remedy}')
+        self.image = image
+
+
+class FunctionRunner(Protocol):
+    """Runs functions by image."""
+
+    def run(self, image: str, resources: ResourceList) -> FunctionResult:
+        """Run the function ``image`` (a full reference) on ``resources``; called in a worker thread.
+
+        Raises:
+            FunctionNotFound: the runner does not know the image.
+        """
+        ...
+
+    def require(self, image: str) -> None:
+        """Make sure that ``image`` could run, before any function of its package does.
+
+        Raises:
+            FunctionNotFound: it could not.
+        """
+        ...
