@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import remotes
-from git_server import GitServer, git_server
+from git_server import Faults, GitServer, git_server
 from kubectl import Kubectl
-from manifests import credentials, repository
+from manifests import Register, credentials, repository
 from porch_client import PorchClient
 from porch_process import PorchProcess
 from remotes import PUSHER, Remote
@@ -53,6 +53,13 @@ def remote_at(server: GitServer, name: str, make: Callable[[Path], Path]) -> Rem
     return Remote(make(server.root / f"{name}.git"), f"{server.url}/{name}.git")
 
 
+@pytest.fixture
+def faults(git_http: GitServer) -> Iterator[Faults]:
+    """What the Git server does wrong during the test."""
+    yield git_http.faults
+    git_http.faults = Faults()
+
+
 @pytest.fixture(scope="module")
 def porch_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProcess]:
     """A running server; whatever a test does to it, it is stopped in the end."""
@@ -63,11 +70,12 @@ def porch_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProc
 
 
 @pytest.fixture
-def kubectl(porch_server: PorchProcess) -> Kubectl:
-    """kubectl as the administrator, in a namespace made for the test."""
+def kubectl(porch_server: PorchProcess) -> Iterator[Kubectl]:
+    """kubectl as the administrator, in a namespace made for the test and deleted after it."""
     client = Kubectl(porch_server.kubeconfig, f"test-{next(_numbers)}")
     client.ok("create", "namespace", client.namespace)
-    return client
+    yield client
+    client("delete", "namespace", client.namespace, "--wait=false")
 
 
 @pytest.fixture
@@ -76,9 +84,6 @@ def porch(porch_server: PorchProcess, kubectl: Kubectl) -> Iterator[PorchClient]
     client = porch_server.client(kubectl.namespace)
     yield client
     client.close()
-
-
-Register = Callable[..., None]
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """The Kubernetes objects that end-to-end tests send."""
 
+from collections.abc import Callable
 from typing import Any
 
 from remotes import PUSHER
 
 Object = dict[str, Any]
+Register = Callable[..., None]
+"""The fixture that registers remotes as repositories of a test's namespace and waits until they are Ready."""
 
 
 def repository(

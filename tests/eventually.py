@@ -1,0 +1,21 @@
+"""Wait for what happens in the background: the first time the check passes is enough."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+PAUSE = 0.05
+"""Seconds between two looks."""
+
+
+def eventually(check: Callable[[], T], timeout: float = 15.0) -> T:
+    """Call ``check`` until it raises no AssertionError and return what it returned; its last error after ``timeout`` s."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE)
