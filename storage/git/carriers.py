@@ -196,9 +196,7 @@ def start_git(argv: list[str], protocol: str, body: bytes | None) -> tuple["subp
 
 
 class _ProcessReading:
-    def __init__(
-        self, remote: Remote, process: "subprocess.Popen[bytes]", errors: IO[bytes], greeting: bytes
-    ) -> None:
+    def __init__(self, remote: Remote, process: "subprocess.Popen[bytes]", errors: IO[bytes], greeting: bytes) -> None:
         self._remote = remote
         self._process = process
         self._errors = errors
@@ -208,13 +206,13 @@ class _ProcessReading:
     def read(self, size: int) -> bytes:
         if self._process.stdout is None:
             return b""
-        data = self._process.stdout.read1(min(size, _CHUNK))  # type: ignore[attr-defined] # it is a BufferedReader
+        data = os.read(self._process.stdout.fileno(), min(size, _CHUNK))
         if not data and not self._started:
             raise NotARepository(f"{self._remote.address}: {self._complaint()}")
         if not self._started:
             self._started = True
-            return self._greeting + bytes(data)
-        return bytes(data)
+            return self._greeting + data
+        return data
 
     def close(self) -> None:
         if self._process.stdout is not None:
@@ -236,7 +234,7 @@ class _ProcessReading:
 class _Watched(HTTPConnection):
     """A connection that the operation's deadline can break, and that refuses peers nobody may reach."""
 
-    def request(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override] # passed on unchanged
+    def request(self, *args: Any, **kwargs: Any) -> None:
         break_on_expiry(self._break)
         super().request(*args, **kwargs)
 
@@ -307,7 +305,7 @@ def _check_status(remote: Remote, answer: urllib3.BaseHTTPResponse) -> None:
 
 def _http_answer(answer: urllib3.BaseHTTPResponse, url: str) -> Answer:
     def read(size: int) -> bytes:
-        return bytes(answer.read1(min(size, _CHUNK)))  # type: ignore[attr-defined] # HTTPResponse has it
+        return bytes(answer.read1(min(size, _CHUNK)))
 
     def close() -> None:
         # Read to its end, the connection went back to the pool by itself; otherwise it is of no use any more.
@@ -320,8 +318,7 @@ def _redirected(remote: Remote, url: str, location: str) -> str:
     target = urljoin(url, location)
     old, new = urlsplit(url), urlsplit(target)
     upgrade = (old.scheme, new.scheme) in (("http", "http"), ("https", "https"), ("http", "https"))
-    same_port = old.port == new.port or (old.scheme != new.scheme and new.port is None)
-    if not upgrade or old.hostname != new.hostname or not same_port or "@" in new.netloc:
+    if not upgrade or (old.hostname, old.port) != (new.hostname, new.port) or "@" in new.netloc:
         raise UnsafeAddress(f"{remote.address}: the remote redirects to another host")
     return target
 
@@ -340,8 +337,8 @@ def _problem(error: BaseException) -> str:
     if isinstance(error, urllib3.exceptions.SSLError | ssl.SSLError):
         inner = error.args[0] if error.args else error
         return f"TLS failed: {getattr(inner, 'verify_message', '') or getattr(inner, 'reason', '') or 'handshake'}"
-    if isinstance(error, urllib3.exceptions.TimeoutError):
-        return "no answer in time"
     if isinstance(error, urllib3.exceptions.NewConnectionError):
         return "connection refused"
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        return "no answer in time"
     return "the connection broke"

@@ -46,9 +46,7 @@ class Clone:
         self._lock = threading.RLock()
 
     @classmethod
-    def open(
-        cls, path: Path, *, git: str | None = shutil.which("git"), limits: PackLimits | None = None
-    ) -> "Clone":
+    def open(cls, path: Path, *, git: str | None = shutil.which("git"), limits: PackLimits | None = None) -> "Clone":
         """Open the clone at ``path``; create it if it is missing, start over if it is broken.
 
         Raises:

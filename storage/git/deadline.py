@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
+from typing import Self
 
 _current: ContextVar["Deadline | None"] = ContextVar("git_deadline", default=None)
 
@@ -21,7 +22,7 @@ class Deadline:
         self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
 
-    def __enter__(self) -> "Deadline":
+    def __enter__(self) -> Self:
         self._token = _current.set(self)
         self._timer.start()
         return self

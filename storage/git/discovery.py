@@ -227,29 +227,31 @@ class _Search:
                     old = self._subtree(self._commit(was).tree, self._directory)
                 except _BROKEN:
                     old = None  # the commit is no longer here, so everything is new
-            self._walk(tree, old, "", now, before, 1)
+            self._walk((tree, old), "", (now, before), 1)
         except _BROKEN as error:
             self._problems.append(f"{HEADS}{self._branch}: {error}")
-        packages = {
-            path: (tree, kptfile) for path, tree in now.items() if (kptfile := self._kptfile(tree)) is not None
-        }
+        packages = {path: (tree, kptfile) for path, tree in now.items() if (kptfile := self._kptfile(tree)) is not None}
         return packages, sorted(before.keys() - now.keys())
 
     def _walk(
-        self, tree: str | None, old: str | None, path: str, now: dict[str, str], before: dict[str, str], level: int
+        self,
+        trees: tuple[str | None, str | None],
+        path: str,
+        found: tuple[dict[str, str], dict[str, str]],
+        level: int,
     ) -> None:
-        """Collect packages of two trees, skipping directories that are the same in both."""
-        if tree == old or level > MAX_LEVELS or len(now) > MAX_PACKAGES:
+        """Collect the packages of two trees, new and old, skipping directories that are the same in both."""
+        if trees[0] == trees[1] or level > MAX_LEVELS or len(found[0]) > MAX_PACKAGES:
             return
-        folders, package = self._folders(tree, top=level == 1)
-        old_folders, old_package = self._folders(old, top=level == 1)
-        if package and tree:
-            now[path] = tree
-        if old_package and old:
-            before[path] = old
-        for name in sorted(folders.keys() | old_folders.keys()):
-            below = f"{path}/{name}" if path else name
-            self._walk(folders.get(name), old_folders.get(name), below, now, before, level + 1)
+        folders: list[dict[str, str]] = []
+        for tree, packages in zip(trees, found, strict=True):
+            below, is_package = self._folders(tree, top=level == 1)
+            if is_package and tree:
+                packages[path] = tree
+            folders.append(below)
+        for name in sorted(folders[0].keys() | folders[1].keys()):
+            pair = (folders[0].get(name), folders[1].get(name))
+            self._walk(pair, f"{path}/{name}" if path else name, found, level + 1)
 
     def _folders(self, tree: str | None, *, top: bool) -> tuple[dict[str, str], bool]:
         """Return the directories to descend into, and whether the tree is a package (then there are none)."""

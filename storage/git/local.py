@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dulwich.client import LocalGitClient
 from dulwich.errors import NotGitRepository
@@ -14,7 +14,8 @@ from dulwich.repo import Repo
 from storage.git.errors import NotARepository, RefMoved
 from storage.git.objects import GitObject, git_object
 from storage.git.objectstore import ObjectStore
-from storage.git.packfile import KIND_NUMBERS, KINDS
+from storage.git.packfile import KINDS
+from storage.git.packwriter import records
 from storage.git.remote import Remote
 from storage.git.transport import RefUpdate
 
@@ -75,19 +76,10 @@ def push(remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObje
         return {update.ref.encode(): update.new.encode() if update.new else ZERO_SHA for update in updates}
 
     def pack(_have: Any, _want: Any, **_options: Any) -> tuple[int, Iterator[UnpackedObject]]:
-        return len(objects), iter(
-            [
-                UnpackedObject(
-                    KIND_NUMBERS[item.kind],
-                    decomp_chunks=[item.data],
-                    decomp_len=len(item.data),
-                    sha=bytes.fromhex(item.oid),
-                )
-                for item in objects
-            ]
-        )
+        return len(objects), records(objects)
 
-    result = LocalGitClient().send_pack(remote.path, commands, pack, atomic=True)
+    # Cast: dulwich types ids as NewTypes of bytes.
+    result = LocalGitClient().send_pack(remote.path, commands, cast(Any, pack), atomic=True)
     statuses = result.ref_status or {}
     return {ref.decode(): why for ref, why in statuses.items() if why is not None}
 

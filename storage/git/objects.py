@@ -11,6 +11,7 @@ from storage.interfaces import GitObject
 
 __all__ = ["GitObject", "Kind", "ObjectSource", "Overlay", "blob", "git_object"]
 
+
 class ObjectSource(Protocol):
     """Something objects are read from by id."""
 

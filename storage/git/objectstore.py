@@ -220,8 +220,8 @@ class ObjectStore:
             raise LimitExceeded(f"an object is over the limit of {self._limits.object} bytes")
         head, _, data = plain.partition(b"\0")
         kind = head.partition(b" ")[0].decode("ascii", "replace")
-        if kind in KIND_NUMBERS and git_object(kind, data).oid == oid:  # type: ignore[arg-type] # just checked
-            return kind, data  # type: ignore[return-value] # just checked
+        if kind in KIND_NUMBERS and git_object(kind, data).oid == oid:
+            return kind, data
         # Torn by a crash of the machine: better missing, and fetched again, than wrong.
         log.warning("broken object dropped", oid=oid)
         path.unlink(missing_ok=True)

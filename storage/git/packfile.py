@@ -170,7 +170,7 @@ def patched(base: bytes, delta: bytes, limits: PackLimits) -> bytes:
         raise LimitExceeded(f"a delta builds an object over the limit of {limits.object} bytes")
     try:
         return b"".join(apply_delta(base, delta))
-    except Exception as error:  # noqa: BLE001 -- dulwich's native code raises errors of several modules
+    except Exception as error:
         raise CorruptObject("a delta does not fit its base") from error
 
 

@@ -1,4 +1,4 @@
-"""The index of one pack (version 2), mapped: where does the object with this id lie?
+"""The index of one pack (version 2), mapped: it says where the object with an id lies.
 
 dulwich's index is read entry by entry from Python. Here the fan-out table narrows an id to its first byte's run and
 one byte search in C finds it, which is four times faster and holds no lock.

@@ -6,10 +6,11 @@ thousand approvals would keep gigabytes of nearly equal trees.
 
 import hashlib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
-from dulwich.pack import create_delta, pack_object_header
+from dulwich.object_format import DEFAULT_OBJECT_FORMAT
+from dulwich.pack import UnpackedObject, create_delta, pack_object_header
 
 from storage.git.objects import GitObject
 from storage.git.packfile import KIND_NUMBERS, OFS_DELTA
@@ -50,14 +51,25 @@ def write_pack(file: IO[bytes], oids: Sequence[str], read: Callable[[str], GitOb
         start = at
         delta = _delta(before[1], data) if before and number == KIND_NUMBERS["tree"] and links < MAX_CHAIN else None
         if delta is None or before is None:
-            put(bytes(pack_object_header(number, None, len(data))) + zlib.compress(data, _LEVEL))
+            put(bytes(pack_object_header(number, None, len(data), DEFAULT_OBJECT_FORMAT)) + zlib.compress(data, _LEVEL))
             links = 0
         else:
-            header = pack_object_header(OFS_DELTA, start - before[0], len(delta))
+            header = pack_object_header(OFS_DELTA, start - before[0], len(delta), DEFAULT_OBJECT_FORMAT)
             put(bytes(header) + zlib.compress(delta, _LEVEL))
             links += 1
         before = (start, data) if number == KIND_NUMBERS["tree"] else None
     file.write(digest.digest())
+
+
+def records(objects: Sequence[GitObject]) -> Iterator[UnpackedObject]:
+    """Give objects in the form in which dulwich writes packs to a remote."""
+    for item in objects:
+        yield UnpackedObject(
+            KIND_NUMBERS[item.kind],
+            decomp_chunks=[item.data],
+            decomp_len=len(item.data),
+            sha=bytes.fromhex(item.oid),
+        )
 
 
 def _delta(base: bytes, data: bytes) -> bytes | None:

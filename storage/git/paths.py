@@ -32,7 +32,13 @@ def check_path(path: str) -> str:
 
 def _is_safe(part: str) -> bool:
     raw = part.encode("utf-8", "surrogateescape")
-    if not raw or len(raw) > MAX_NAME or part in (".", "..") or "\\" in part or any(c < " " or c == "\x7f" for c in part):
+    if (
+        not raw
+        or len(raw) > MAX_NAME
+        or part in (".", "..")
+        or "\\" in part
+        or any(c < " " or c == "\x7f" for c in part)
+    ):
         return False
     # Both file systems are asked, because the remote's readers decide where it lands. HFS+ has no names that are
     # not UTF-8 (they decode to surrogates here).

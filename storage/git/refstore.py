@@ -5,7 +5,6 @@ named after the checksum of the file it continues, so one that outlived its file
 journal lines: the next listing of the remote repairs that.
 """
 
-import os
 import re
 import zlib
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ class RefStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = path / "packed-refs"
+        self._journal = path
         self._refs = self._load()
 
     @property
@@ -93,7 +93,7 @@ def create_bare(path: Path) -> None:
         if not (path / name).exists():
             temporary = path / f"{name}.new"
             temporary.write_bytes(data)
-            os.replace(temporary, path / name)
+            temporary.replace(path / name)
 
 
 def is_bare(path: Path) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 from urllib.parse import urljoin
 
 from dulwich.client import AbstractHttpGitClient
@@ -31,7 +31,7 @@ from storage.git.carriers import Answer, Carrier, HttpCarrier, ProcessCarrier, R
 from storage.git.deadline import Deadline
 from storage.git.errors import GitError, LimitExceeded, NotARepository, PushRejected, RefMoved, RemoteUnavailable
 from storage.git.objects import GitObject
-from storage.git.packfile import KIND_NUMBERS
+from storage.git.packwriter import records
 from storage.git.remote import PATIENCE, Remote
 
 MAX_REPORT = 1 << 20
@@ -94,15 +94,15 @@ class Transport:
             sink(data)
             return len(data)
 
+        def wanted(_refs: Any, depth: int | None = None) -> list[bytes]:  # noqa: ARG001 -- dulwich's form
+            return [want.encode() for want in wants]
+
         with _conversation(remote, remote.timeout * PATIENCE * 3):
             client.greeting = self._greeting(remote, client)
             try:
-                client.fetch_pack(
-                    "",
-                    lambda _refs, depth=None: [want.encode() for want in wants],  # type: ignore[misc] # noqa: ARG005 -- dulwich's form
-                    _Haves(haves),  # type: ignore[arg-type] # three methods of a graph walker are all it uses
-                    keep,
-                )
+                # Casts: dulwich types ids as NewTypes of bytes and wants a whole graph walker, of which it uses two
+                # methods here.
+                client.fetch_pack("", cast(Any, wanted), cast(Any, _Haves(haves)), keep)
             except BaseException:
                 self._forget(remote)
                 raise
@@ -119,11 +119,11 @@ class Transport:
         client.updates = {update.ref.encode(): update for update in updates}
 
         def pack(_have: Any, _want: Any, **_options: Any) -> tuple[int, Iterator[UnpackedObject]]:
-            return len(objects), _records(objects)
+            return len(objects), records(objects)
 
         with _conversation(remote, remote.timeout * 2):
             try:
-                result = client.send_pack("", lambda _refs: _commands(updates), pack, atomic=True)
+                result = client.send_pack("", lambda _refs: _commands(updates), cast(Any, pack), atomic=True)
             except SendPackError as error:
                 raise PushRejected({"*": _shown(error.args[0] if error.args else b"unpacking failed")}) from error
         statuses: Mapping[bytes, str | None] = result.ref_status or {}
@@ -186,7 +186,11 @@ class _Client(AbstractHttpGitClient):
         return answer, read  # type: ignore[return-value] # what _http_request returned
 
     def _discover_references(  # type: ignore[override] # dulwich's names for ids are NewTypes of bytes
-        self, service: bytes, base_url: str, protocol_version: int | None = None, ref_prefix: Any = None
+        self,
+        service: bytes,
+        base_url: str,  # noqa: ARG002 -- ours may come from a redirect seen before
+        protocol_version: int | None = None,  # noqa: ARG002 -- always the newest
+        ref_prefix: Any = None,  # noqa: ARG002 -- no refs are listed
     ) -> tuple[dict[bytes, bytes], set[bytes], str, dict[bytes, bytes], dict[bytes, bytes]]:
         """Give dulwich only the refs it needs: none to fetch by id, those of our updates to push."""
         if service == b"git-upload-pack":
@@ -286,16 +290,6 @@ def _check_expectations(updates: Mapping[bytes, RefUpdate], refs: Mapping[bytes,
 
 def _commands(updates: Sequence[RefUpdate]) -> dict[Any, Any]:
     return {update.ref.encode(): update.new.encode() if update.new else ZERO_SHA for update in updates}
-
-
-def _records(objects: Sequence[GitObject]) -> Iterator[UnpackedObject]:
-    for item in objects:
-        yield UnpackedObject(
-            KIND_NUMBERS[item.kind],
-            decomp_chunks=[item.data],
-            decomp_len=len(item.data),
-            sha=bytes.fromhex(item.oid),
-        )
 
 
 def _whole(answer: Answer, read: Callable[[int], bytes], limit: int) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from krm.package.contents import EXECUTABLE, REGULAR, SUBMODULE, SYMLINK, Contents, File
-from storage.git.errors import CorruptObject, LimitExceeded, ObjectMissing
+from storage.git.errors import CorruptObject, LimitExceeded
 from storage.git.objects import GitObject, ObjectSource, blob, git_object
 from storage.git.paths import MAX_DEPTH, check_path
 
