@@ -28,10 +28,9 @@ from apiserver.resources.config import repository_definition
 from apiserver.resources.core import (
     config_map_definition,
     event_definition,
-    namespace_definition,
     secret_definition,
 )
-from apiserver.resources.namespace_deletion import ContentsOf, NamespaceDeletion
+from apiserver.resources.namespace_deletion import ContentsOf, NamespaceDeletion, NamespacedObjects
 from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
 from apiserver.resources.packagerevisionresources import PackageRevisionResources
@@ -41,7 +40,7 @@ from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
 from krm.functions.builtins import builtin_runner
-from krm.functions.pipeline import render
+from krm.functions.pipeline import Rendered, render
 from krm.package.contents import Contents
 from storage.sealing import Sealer, load_or_create_key
 from storage.sql.migrate import upgrade
@@ -74,7 +73,7 @@ class Server:
 def served_kinds(store: WatchedStore, service: PackageService) -> list[Served]:
     """Return every resource of standalone mode, with its subresources."""
     check = stored_namespaces(store)
-    namespaces = StoredObjects(namespace_definition(), store)
+    namespaces = Namespaces(store)
     plain = [
         StoredObjects(definition, store, namespace_check=check)
         for definition in (secret_definition(), config_map_definition(), event_definition())
@@ -82,9 +81,7 @@ def served_kinds(store: WatchedStore, service: PackageService) -> list[Served]:
     repositories = RegisteredRepositories(StoredObjects(repository_definition(), store, namespace_check=check))
     revisions = PackageRevisions(store, service, check)
     return [
-        Served(
-            Namespaces(namespaces, store), {"status": StatusOf(namespaces), "finalize": NamespaceFinalize(store)}
-        ),
+        Served(namespaces, {"status": StatusOf(namespaces), "finalize": NamespaceFinalize(store)}),
         *(Served(resource) for resource in plain),
         Served(repositories, {"status": StatusOf(repositories.stored)}),
         Served(revisions, {"approval": PackageRevisionApproval(revisions, service)}, deleted_as_object=True),
@@ -116,7 +113,7 @@ def create_server(settings: Settings) -> Server:
     starting = StartingContents(store, repositories, settings.data / "upstreams", settings.git_timeout)
     runner = builtin_runner()
 
-    def run_pipeline(contents: Contents):  # noqa: ANN202  (krm.functions.pipeline.Rendered)
+    def run_pipeline(contents: Contents) -> Rendered:
         return render(contents, runner)
 
     service = PackageService(
@@ -160,9 +157,7 @@ def create_server(settings: Settings) -> Server:
     return Server(create_app(machinery.routes(), lifespan), shutdown)
 
 
-def register(
-    store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories
-) -> None:
+def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories) -> None:
     """Tell the store of every stored kind, and who follows their events."""
     for one in served:
         stored = getattr(one.resource, "stored", one.resource)
@@ -177,7 +172,8 @@ def emptied_in_order(served: Sequence[Served]) -> list[ContentsOf]:
     """Return what empties a namespace: Repositories first (their revisions go with them), then everything else."""
     by_plural = {one.resource.definition.plural: one.resource for one in served}
     order = ("repositories", "packagerevisions", "configmaps", "secrets", "events")
-    return [ContentsOf(by_plural[plural]) for plural in order]
+    found = [by_plural[plural] for plural in order]
+    return [ContentsOf(resource) for resource in found if isinstance(resource, NamespacedObjects)]
 
 
 async def serve(settings: Settings, *, announce: Announce) -> None:

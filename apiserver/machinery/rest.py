@@ -128,8 +128,8 @@ class ItemWatch(Protocol):
     matching its selectors. ``rv`` is a safe bookmark at any time. ``close`` may be called twice.
     """
 
-    initial: Sequence[Item]
-
+    @property
+    def initial(self) -> Sequence[Item]: ...
     def __aiter__(self) -> AsyncIterator[Sequence[tuple[str, ItemEvent]]]: ...
     @property
     def rv(self) -> int: ...

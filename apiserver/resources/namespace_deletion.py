@@ -35,6 +35,7 @@ LONGEST_DELAY: Final = 5.0
 
 
 @runtime_checkable
+@runtime_checkable
 class NamespacedObjects(Lister, Deleter, Protocol):
     """A resource whose objects in a namespace can be listed and deleted."""
 

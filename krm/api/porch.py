@@ -153,7 +153,8 @@ class PackageRevisionStatus(WireModel):
     self_lock: Lock | None = Field(default=None, description="Where the content is in its own repository.")
     published_by: str | None = Field(default=None, description="Who approved it.")
     publish_timestamp: str | None = Field(
-        default=None, description="When it was published (RFC 3339).",
+        default=None,
+        description="When it was published (RFC 3339).",
         json_schema_extra={"format": "date-time", "nullable": True},
     )
     deployment: bool | None = Field(default=None, description="Whether its repository is a deployment repository.")
