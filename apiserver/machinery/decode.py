@@ -242,9 +242,12 @@ def _of_kind(value: Any, definition: Definition) -> Json:
         raise BadRequest(
             f"the body is a {kind!s:.64} of {version!s:.64}; this address takes {definition.kind} of {definition.api_version}"
         )
-    if not isinstance(value.get("metadata") or {}, dict):
+    metadata = value.get("metadata")
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, dict):
         raise BadRequest("metadata must be an object")
-    ordered = {"apiVersion": definition.api_version, "kind": definition.kind, "metadata": value.get("metadata") or {}}
+    ordered = {"apiVersion": definition.api_version, "kind": definition.kind, "metadata": metadata}
     return {**ordered, **{key: item for key, item in value.items() if key not in ordered}}
 
 
