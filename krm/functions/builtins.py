@@ -1,0 +1,60 @@
+"""The functions that run in this process, by image name and tag. Source: ``kpt.md`` 4.2 and 4.3."""
+
+from collections.abc import Callable
+
+from krm.functions.apply_setters import apply_setters
+from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
+from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, ResourceList
+from krm.functions.set_annotations import set_annotations
+from krm.functions.set_labels import set_labels
+from krm.functions.set_namespace import set_namespace
+
+PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
+"""Registries whose images the built-ins stand in for."""
+
+Builtin = Callable[[ResourceList, Image, Version], FunctionResult]
+
+BUILTINS: dict[str, Builtin] = {
+    "apply-setters": lambda resources, _, version: apply_setters(resources, version),
+    "set-annotations": lambda resources, _, version: set_annotations(resources, version),
+    "set-labels": lambda resources, _, version: set_labels(resources, version),
+    "set-namespace": lambda resources, image, version: set_namespace(resources, version, image.tag),
+}
+
+
+class BuiltinRunner:
+    """Runs the built-in functions."""
+
+    def run(self, image: str, resources: ResourceList) -> FunctionResult:
+        """Run a function; see the port."""
+        function, parsed, version = _find(image)
+        return function(resources, parsed, version)
+
+    def require(self, image: str) -> None:
+        """Refuse images that are not built in; see the port."""
+        _find(image)
+
+
+def builtin_runner() -> FunctionRunner:
+    """Return a runner of the built-in functions."""
+    return BuiltinRunner()
+
+
+def _find(text: str) -> tuple[Builtin, Image, Version]:
+    image = parse_image(text)
+    function = BUILTINS.get(image.base) if image.prefix in PREFIXES else None
+    if function is None:
+        names = ", ".join(sorted(BUILTINS))
+        raise FunctionNotFound(
+            text,
+            "it is not built into this server and no function runtime is configured; "
+            f"use a built-in function ({names}) under {DEFAULT_PREFIX}, or take it out of the pipeline",
+        )
+    version = image.version
+    if version is None or (image.digest and not image.tag):
+        raise FunctionNotFound(
+            text,
+            f"the built-in {image.base} is chosen by a version tag such as v0.2 or latest; "
+            "give the image such a tag, or configure a function runtime",
+        )
+    return function, image, version
