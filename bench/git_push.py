@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from git_server import create_repository, git_server, run_git
+
 from krm.package.contents import File
 from storage.git.clone import Clone, RefUpdate
 from storage.git.commits import Identity, build_commit
@@ -18,7 +20,6 @@ from storage.git.objects import GitObject
 from storage.git.refs import tag_ref
 from storage.git.remote import Credentials, Remote
 from storage.git.trees import replace_subtree, write_package
-from git_server import create_repository, git_server, run_git
 
 WHO = Identity("bench", "bench@example.com")
 PACKAGE = {name: File(f"# {name}\n".encode() * 40) for name in ("Kptfile", "deployment.yaml", "service.yaml")}

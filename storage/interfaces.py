@@ -246,8 +246,9 @@ class OutboxChange:
     One outbox *parcel* belongs to one package revision: the new Git objects that no remote has yet, and the
     branches that the remote is known to have for it (``seen``: ref → commit). A parcel exists exactly while the
     remote still has to be told something about the revision (also that it is gone: a parcel of a deleted
-    revision). ``objects`` are added to the parcel; ``seen`` replaces what it holds when not None;
-    ``drop`` removes the parcel and its objects (after which ``objects`` and ``seen`` start a new one).
+    revision). ``objects`` are added to the parcel; ``seen`` is what a new parcel begins with, and one that exists keeps
+    its own: what the remote had before the first edit that was not pushed. ``drop`` removes the parcel and its
+    objects first (after which ``objects`` and ``seen`` start a new one).
     """
 
     repository: str

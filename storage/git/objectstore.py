@@ -28,6 +28,9 @@ log = structlog.get_logger(__name__)
 GIT_INDEXES_ABOVE = 5 << 20
 """Bytes of a pack from which starting a git process to index it pays."""
 
+EMPTY_PACK = 32
+"""Bytes of a pack without objects."""
+
 INDEX_SECONDS = 900
 """Longest time a git process may take over one pack."""
 
@@ -132,7 +135,7 @@ class ObjectStore:
 
     def _adopt(self, path: Path, size: int) -> None:
         """Index a complete pack and give it its final name."""
-        if int.from_bytes(_slice(path, 8, 4), "big") == 0:
+        if size == EMPTY_PACK and _slice(path, 0, 12) == b"PACK\0\0\0\2\0\0\0\0":
             return
         if not (self._git and size > GIT_INDEXES_ABOVE and self._index_with_git(path)):
             index_pack(path, self._limits)

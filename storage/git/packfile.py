@@ -246,10 +246,10 @@ class _Indexing:
     def _resolve(self, root: int, number: int, raw: bytes) -> None:
         """Resolve every delta above one plain object, depth first, holding one chain's bases only."""
         data = read_entry(self._buffer, root, self._limits).data
-        stack = [(data, self._children(root, raw))]
+        stack = [(data, self._children(root, raw), 0)]
         held = len(data)
         while stack:
-            base, children = stack[-1]
+            base, children, depth = stack[-1]
             child = children.pop() if children else None
             if not children:
                 # The last child needs its base only once more; a long chain so holds one object at a time.
@@ -258,10 +258,10 @@ class _Indexing:
             if child is None:
                 continue
             made = patched(base, read_entry(self._buffer, child, self._limits).data, self._limits)
-            stack.append((made, self._children(child, self._add(child, number, made))))
+            stack.append((made, self._children(child, self._add(child, number, made)), depth + 1))
             held += len(made)
-            if len(stack) > self._limits.depth or held > _MEMORY * self._limits.object:
-                raise LimitExceeded("the deltas of a pack branch too deeply")
+            if depth >= self._limits.depth or held > _MEMORY * self._limits.object:
+                raise LimitExceeded("the deltas of a pack are chained or branch too deeply")
 
     def _children(self, offset: int, raw: bytes) -> list[int]:
         return self._waiting.pop(offset, []) + self._waiting.pop(raw, [])

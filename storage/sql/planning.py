@@ -134,7 +134,7 @@ def outbox_steps(changes: Iterable[OutboxChange], version: int) -> list[OutboxSt
         if change.seen is None and not change.objects:
             continue
         head = parcel | {"oid": "", "kind": 0, "version": version, "data": orjson.dumps(dict(change.seen or {}))}
-        steps.append(OutboxStep("touch_parcel" if change.seen is None else "put_parcel", [head]))
+        steps.append(OutboxStep("touch_parcel", [head]))
         if change.objects:
             rows = [
                 parcel | {"oid": one.oid, "kind": KIND_NUMBERS[one.kind], "version": version, "data": one.data}

@@ -58,11 +58,16 @@ def postgres_database(url: str) -> LogDatabase:
 
 @contextmanager
 def unavailable() -> Iterator[None]:
-    """Turn what the driver raises when the server cannot work now into StoreUnavailable."""
+    """Turn what the driver raises when the server cannot work now into StoreUnavailable.
+
+    A value that PostgreSQL cannot hold is a ValueError.
+    """
     try:
         yield
     except _AWAY as error:
         raise StoreUnavailable(f"the PostgreSQL database cannot be used: {error or type(error).__name__}") from error
+    except asyncpg.DataError as error:
+        raise ValueError(f"PostgreSQL cannot hold a value: {error}") from error
 
 
 async def connect(url: str) -> Any:
@@ -78,6 +83,7 @@ class PostgresDatabase:
         self._sql = postgres_statements()
         self._pool: Any = None
         self._writer: Any = None
+        self._writer_pid = 0
         self._write_turn = asyncio.Lock()
         self._listening: asyncio.Task[None] | None = None
         self._closed = False
@@ -275,6 +281,7 @@ class PostgresDatabase:
             raise StoreUnavailable("the PostgreSQL database is closed")
         if self._writer is None or self._writer.is_closed():
             self._writer = await connect(self._url)
+            self._writer_pid = self._writer.get_server_pid()
         return self._writer
 
     async def _abandon(self, connection: Any) -> None:
@@ -299,10 +306,14 @@ class PostgresDatabase:
             await asyncio.sleep(RELISTEN_SECONDS)
 
     async def _hear(self, connection: Any, on_commit: Callable[[], None], listening: asyncio.Event) -> None:
+        def heard(_: Any, sender: int, *__: Any) -> None:
+            if sender != self._writer_pid:
+                on_commit()
+
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
         with unavailable():
-            await connection.add_listener(CHANNEL, lambda *_: on_commit())
+            await connection.add_listener(CHANNEL, heard)
         listening.set()
         # What was committed while nobody listened.
         on_commit()

@@ -11,7 +11,6 @@ from storage.sql.log import Change
 from storage.sql.planning import KIND_NUMBERS, Head
 from storage.sql.statements import COLUMNS
 
-
 KINDS: Mapping[int, GitKind] = {number: kind for kind, number in KIND_NUMBERS.items()}
 
 

@@ -63,7 +63,6 @@ class Statements:
     superseded: Statement
     remove: Statement
     next_version: Statement
-    put_parcel: Statement
     touch_parcel: Statement
     put_object: Statement
     drop_parcel: Statement
@@ -233,7 +232,6 @@ def _outbox_statements(dialect: str) -> dict[str, sa.ClauseElement]:
         "next_version": meta.update()
         .values(outbox_version=meta.c.outbox_version + sa.literal_column("1"))
         .returning(meta.c.outbox_version),
-        "put_parcel": insert.on_conflict_do_update(index_elements=key, set_={"version": new.version, "data": new.data}),
         "touch_parcel": insert.on_conflict_do_update(index_elements=key, set_={"version": new.version}),
         "put_object": insert.on_conflict_do_nothing(index_elements=key),
         "drop_parcel": outbox.delete().where(of_parcel),

@@ -221,9 +221,12 @@ class WatchedStore:
             return
         entries: list[Entry] = []
         for mutation, described, stamp in zip(pending.mutations, pending.described, outcome.stamps, strict=True):
-            body = with_revision(mutation.body, stamp.rv)
-            entry = Entry(mutation.key, stamp.rv, stamp.create_rv, mutation.uid, body, *described)
+            entry = self.get(mutation.key)
+            # The follower may have been first, when another replica's notification made it read this row too.
+            if entry is None or entry.rv != stamp.rv:
+                body = with_revision(mutation.body, stamp.rv)
+                entry = Entry(mutation.key, stamp.rv, stamp.create_rv, mutation.uid, body, *described)
+                if visible and stamp.rv > self.rv:
+                    self._resources.of(mutation.key.resource).apply(mutation.op, entry)
             entries.append(entry)
-            if visible and stamp.rv > self.rv:
-                self._resources.of(mutation.key.resource).apply(mutation.op, entry)
         pending.answer.set_result(entries)

@@ -221,12 +221,12 @@ def test_a_writer_between_listing_and_update_makes_the_whole_push_fail(http: Pla
 def test_wrong_credentials_are_told_apart(http: Place) -> None:
     clone = synced(http)
     oid, objects = new_commit(clone, "p", "x")
-    intruder = Remote(http.remote.url, Credentials("porch", "wrong"))
+    intruder = Remote(http.remote.url, Credentials("porch", "hunter2"))
 
     with pytest.raises(AuthenticationFailed) as refused:
         clone.push(intruder, [RefUpdate("refs/heads/drafts/p/w", None, oid)], objects)
 
-    assert "wrong" not in str(refused.value)
+    assert "hunter2" not in str(refused.value)
 
 
 def test_credentials_go_out_at_once_on_connections_that_stay_open(http: Place, server: GitServer) -> None:

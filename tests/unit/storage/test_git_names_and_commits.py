@@ -1,7 +1,10 @@
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.git.carriers import git_environment, is_forbidden
 from storage.git.commits import (
     COMMITTER,
     Annotation,
@@ -13,10 +16,9 @@ from storage.git.commits import (
     parse_annotations,
     parse_commit,
 )
-from storage.git.errors import CorruptObject, GitError, UnsafeAddress, UnsafePath
+from storage.git.errors import CorruptObject, UnsafeAddress, UnsafePath
 from storage.git.refs import deletion_ref, draft_ref, parse_ref, proposed_ref, tag_ref
 from storage.git.remote import Credentials, Remote, without_userinfo
-from storage.git.carriers import git_environment, is_forbidden
 
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -87,10 +89,8 @@ def test_an_approval_commit_has_no_task() -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_commit_or_a_typed_error(data: bytes) -> None:
     for candidate in (data, b"tree " + TREE.encode() + b"\n" + data):
-        try:
+        with suppress(CorruptObject):  # any other error fails the test
             parse_commit(candidate)
-        except GitError as error:
-            assert isinstance(error, CorruptObject)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_secrets_do_not_show() -> None:
 
 
 def test_metadata_and_link_local_peers_are_forbidden_and_loopback_is_not() -> None:
-    forbidden = ["169.254.169.254", "fe80::1%eth0", "fd00:ec2::254", "::ffff:169.254.169.254", "0.0.0.0", "224.0.0.1"]
+    forbidden = ["169.254.169.254", "fe80::1%eth0", "fd00:ec2::254", "::ffff:169.254.169.254", "::", "224.0.0.1"]
 
     assert all(map(is_forbidden, forbidden))
     assert not any(map(is_forbidden, ["127.0.0.1", "10.0.0.1", "::1", "192.0.2.1"]))
