@@ -108,6 +108,7 @@ def create_server(settings: Settings) -> Server:
         sync_interval=settings.sync_interval,
         git_timeout=settings.git_timeout,
         push_drafts=settings.push_drafts,
+        max_parallel_syncs=settings.max_parallel_syncs,
     )
     repositories = Repositories(store, index, recorder, claims, options, pool)
     starting = StartingContents(store, repositories, settings.data / "upstreams", settings.git_timeout)

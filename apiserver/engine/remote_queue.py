@@ -17,7 +17,7 @@ import structlog
 from apiserver.engine.registered import RegisteredRepository
 from krm.meta.errors import Conflict, InternalError, ResourceName, ServiceUnavailable, StatusError
 from storage.git.clone import RefUpdate
-from storage.git.errors import GitError, PushRejected, RefMoved
+from storage.git.errors import GitError, PushRejected, RefMoved, RemoteUnavailable
 from storage.git.objects import GitObject
 
 log = structlog.get_logger(__name__)
@@ -161,6 +161,8 @@ class RemoteQueue:
                 if not waiting.done.done():
                     await self._push_together([waiting])
         except GitError as error:
+            if isinstance(error, RemoteUnavailable) and error.outcome_unknown:
+                self._repository.synced = False  # the next conversation begins by finding out what arrived
             for waiting in batch:
                 waiting.fail(unavailable(self._repository, error))
         except Exception:
@@ -219,10 +221,13 @@ class RemoteQueue:
 
 
 def unavailable(repository: RegisteredRepository, error: GitError) -> ServiceUnavailable:
-    """Say that the remote could not be worked with and that nothing changed."""
+    """Say that the remote could not be worked with, and what that means for the request."""
     name = repository.settings.name
+    outcome = "Nothing was changed"
+    if isinstance(error, RemoteUnavailable) and error.outcome_unknown:
+        outcome = "The connection broke during the push; the next sync shows whether it arrived"
     return ServiceUnavailable(
-        f'the Git remote of repository "{name}" cannot be used: {error}. Nothing was changed; '
+        f'the Git remote of repository "{name}" cannot be used: {error}. {outcome}; '
         "try again when the repository's Ready condition is True"
     )
 

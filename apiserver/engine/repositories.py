@@ -50,6 +50,7 @@ class Options:
     sync_interval: float = 60.0
     git_timeout: float = 60.0
     push_drafts: str = "async"
+    max_parallel_syncs: int = 4
     push_delay: float = 0.5
     """A draft waits this long for further edits, or its approval, before it is pushed."""
 
@@ -81,6 +82,7 @@ class Repositories:
         self._held: dict[tuple[str, str], Held] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._running = False
+        self._reading = asyncio.Semaphore(options.max_parallel_syncs)
 
     # --- asked by the service ------------------------------------------------------------
 
@@ -142,7 +144,7 @@ class Repositories:
         digest = hashlib.sha256(f"{settings.key}\n{settings.uid}".encode()).hexdigest()[:16]
         folder = self._options.folder / f"{settings.name}-{digest}.git"
         repository = RegisteredRepository(settings, folder, self._store, self._pool, self._options.git_timeout)
-        synchronizer = Synchronizer(repository, self._store, self._index, self._recorder)
+        synchronizer = Synchronizer(repository, self._store, self._index, self._recorder, self._reading)
         held = Held(repository, RemoteQueue(repository, synchronizer.sync), synchronizer)
         held.tasks.append(asyncio.create_task(self._keep_synced(held)))
         if self._options.push_drafts != "sync":

@@ -4,6 +4,7 @@ Runs inside the repository's queue, so it never meets a push of ours half-way. S
 ``decisions.md`` 8 and 9.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -41,10 +42,22 @@ SYNC_ACTOR = "porch-sync"
 
 
 class Synchronizer:
-    """Syncs one repository. ``full`` decides whether everything is compared or only what the refs say changed."""
+    """Syncs one repository; its first sync in a process compares everything, later ones only what the refs say changed.
 
-    def __init__(self, repository: RegisteredRepository, store: ObjectStore, index: PackageIndex, recorder: Recorder) -> None:
+    ``reading`` bounds how many repositories are read at the same time. Waiting for a remote is not bounded: one that
+    hangs must not hold up the others.
+    """
+
+    def __init__(
+        self,
+        repository: RegisteredRepository,
+        store: ObjectStore,
+        index: PackageIndex,
+        recorder: Recorder,
+        reading: asyncio.Semaphore,
+    ) -> None:
         self._repository = repository
+        self._reading = reading
         self._store = store
         self._index = index
         self._recorder = recorder
@@ -61,11 +74,12 @@ class Synchronizer:
         full = not repository.synced
         if not full and before == after:
             return False
-        await self._rebase_pending(before, after)
-        discovery = await repository.run(self._discover, before, after, full)
-        for problem in discovery.problems[:MAX_PROBLEMS_LOGGED]:
-            log.warning("left out of a repository", repository=repository.settings.key, problem=problem)
-        await self._apply(before, after, discovery, full=full)
+        async with self._reading:
+            await self._rebase_pending(before, after)
+            discovery = await repository.run(self._discover, before, after, full)
+            for problem in discovery.problems[:MAX_PROBLEMS_LOGGED]:
+                log.warning("left out of a repository", repository=repository.settings.key, problem=problem)
+            await self._apply(before, after, discovery, full=full)
         repository.synced = True
         return True
 
@@ -119,8 +133,7 @@ class Synchronizer:
             pending = {parcel.revision for parcel in await self._store.outbox.parcels(settings.key)}
             existing = {entry.name: entry for entry in self._index.revisions(settings.namespace, settings.name)}
             difference = await repository.run(self._compare, discovery.revisions, existing, pending)
-            kept = {name for name in existing if name in pending}
-            difference.gone = self._gone(before, after, discovery, existing, kept, full=full)
+            difference.gone = self._gone(before, after, discovery, existing, pending, full=full)
             settle_latest(difference, existing)
             try:
                 await self._write(difference, existing)
