@@ -1,0 +1,32 @@
+"""A process that writes until it is killed, and says what was acknowledged; run by ``test_object_store_kill``."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from object_store_cases import create, open_store, update
+
+from storage.interfaces import GitObject, OutboxChange
+
+
+async def main(target: str) -> None:
+    where = target if target.startswith("postgresql") else Path(target)
+
+    async with open_store(where) as store:
+
+        async def work(worker: int) -> None:
+            name = f"w{worker}"
+            entry = store.get(create(name).key)
+            number = 0
+            while True:
+                number += 1
+                mutation = create(name, number=0) if entry is None else update(entry, number=number)
+                parcel = OutboxChange("ns/repo", name, [GitObject("blob", b"x", f"{number:040}")], {"n": str(number)})
+                entry, pair = await store.write([mutation, create(f"{name}-{entry.rv if entry else 0}")], [parcel])
+                sys.stdout.write(f"{entry.name} {entry.rv} {pair.name}\n")
+                sys.stdout.flush()
+
+        await asyncio.gather(*[work(worker) for worker in range(4)])
+
+
+asyncio.run(main(sys.argv[1]))
