@@ -1,6 +1,6 @@
 """Reaching into resources along field paths, through lists, creating maps where asked to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 EACH = "[]"
@@ -11,7 +11,7 @@ class FieldTypeError(Exception):
     """A field on the way is not what the path says; the text names it."""
 
 
-def maps_at(data: dict[str, Any], path: Sequence[str], *, create: bool) -> Iterator[dict[str, Any]]:
+def maps_at(data: dict[str, Any], path: tuple[str, ...], *, create: bool) -> Iterator[dict[str, Any]]:
     """Yield the maps at ``path``; absent ones are created when ``create`` says so, else skipped.
 
     Raises:
@@ -22,7 +22,7 @@ def maps_at(data: dict[str, Any], path: Sequence[str], *, create: bool) -> Itera
             continue
         value = data.get(name)
         following = path[place + 1 :]
-        if following[:1] == [EACH]:
+        if following[:1] == (EACH,):
             yield from _each(value, name, following[1:], create=create)
             return
         if value is None:
@@ -35,7 +35,7 @@ def maps_at(data: dict[str, Any], path: Sequence[str], *, create: bool) -> Itera
     yield data
 
 
-def _each(value: Any, name: str, following: Sequence[str], *, create: bool) -> Iterator[dict[str, Any]]:
+def _each(value: Any, name: str, following: tuple[str, ...], *, create: bool) -> Iterator[dict[str, Any]]:
     if value is None:
         return
     if not isinstance(value, list):

@@ -204,7 +204,9 @@ class _Builder:
                         continue
                     yield self._document(first)
         except yaml.MarkedYAMLError as error:
-            mark: Any = error.problem_mark or error.context_mark
+            # A scanner's context is where the faulty key began; a parser's is only where its collection did.
+            scanned = isinstance(error, yaml.scanner.ScannerError) and error.context_mark
+            mark: Any = scanned or error.problem_mark or error.context_mark
             problem = str(error.problem or error.context)
             raise YamlError(problem, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0) from None
         except yaml.YAMLError as error:
