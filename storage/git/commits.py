@@ -33,6 +33,10 @@ MAX_ANNOTATIONS = 64
 """Annotations read from one message; ours hold one."""
 
 _UNSAFE_NAME = re.compile(r"[<>\x00-\x1f\x7f]")
+_COMMIT = re.compile(
+    rb"tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)author (.*?) ?<([^>\n]*)> ([0-9]{1,15})[^\n]*\n"
+    rb"committer [^\n]*> ([0-9]{1,15})"
+)
 _PERSON = re.compile(rb"(.*?) ?<([^>\n]*)> (-?[0-9]{1,15})")
 
 
@@ -82,6 +86,24 @@ def parse_commit(data: bytes) -> CommitInfo:
     Raises:
         CorruptObject: there is no tree or no committer.
     """
+    usual = _COMMIT.match(data)
+    if usual is not None:
+        tree, parents_block, name, email, author_time, committer_time = usual.groups()
+        end = data.find(b"\n\n", usual.end())
+        return CommitInfo(
+            tree=tree.decode(),
+            parents=tuple(parents_block.decode().split()[1::2]),
+            author_name=name.decode("utf-8", "replace"),
+            author_email=email.decode("utf-8", "replace"),
+            author_time=int(author_time),
+            committer_time=int(committer_time),
+            message=data[end + 2 : end + 2 + MAX_MESSAGE].decode("utf-8", "replace") if end >= 0 else "",
+        )
+    return _unusual(data)
+
+
+def _unusual(data: bytes) -> CommitInfo:
+    """Read a commit whose head is not what Git writes, as far as it makes sense."""
     head, _, message = data.partition(b"\n\n")
     lines = head.split(b"\n")
     if not lines[0].startswith(b"tree ") or len(lines[0]) != 45:  # noqa: PLR2004 -- "tree " and 40 digits
@@ -95,13 +117,13 @@ def parse_commit(data: bytes) -> CommitInfo:
             author = line[7:]
         elif line.startswith(b"committer ") and not committer:
             committer = line[10:]
-    name, email, author_time = _person(author)
+    who = _person(author)
     return CommitInfo(
         tree=lines[0][5:].decode("ascii", "replace"),
         parents=tuple(parents),
-        author_name=name,
-        author_email=email,
-        author_time=author_time,
+        author_name=who[0],
+        author_email=who[1],
+        author_time=who[2],
         committer_time=_person(committer)[2],
         message=message[:MAX_MESSAGE].decode("utf-8", "replace"),
     )

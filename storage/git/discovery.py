@@ -144,10 +144,11 @@ class _Search:
             self._problems.append(f"{ref}: {error}")
             return None
         published = meaning.kind == "tag"
+        number = meaning.revision if published else 0
         return FoundRevision(
             package=meaning.package,
             workspace=workspace,
-            revision=meaning.revision if published else 0,
+            revision=number,
             lifecycle="Published" if published else "Proposed" if meaning.kind == "proposed" else "Draft",
             deletion_proposed=published and f"{DELETIONS}{ref[len(TAGS) :]}" in self._refs,
             ref=ref,
@@ -275,7 +276,8 @@ class _Search:
         for annotation in reversed(parse_annotations(commit.message)):
             if annotation.package == path and annotation.workspace:
                 return annotation.workspace
-        return f"v{meaning.revision}" if meaning.revision > 0 else meaning.name
+        number = meaning.revision
+        return f"v{number}" if number > 0 else meaning.name
 
     def _task(self, oid: str, commit: CommitInfo, path: str, workspace: str) -> Task | None:
         """Return the newest creating task along the draft's own commits, as far as they are annotated as its."""

@@ -28,6 +28,9 @@ log = structlog.get_logger(__name__)
 GIT_INDEXES_ABOVE = 5 << 20
 """Bytes of a pack from which starting a git process to index it pays."""
 
+OID_LENGTH = 40
+"""Digits of an id."""
+
 EMPTY_PACK = 32
 """Bytes of a pack without objects."""
 
@@ -73,9 +76,7 @@ class ObjectStore:
             ObjectMissing: it is nowhere here, or its file is broken.
             LimitExceeded: it is larger than allowed.
         """
-        if not _OID.fullmatch(oid):
-            raise ObjectMissing(oid[:40])
-        raw = bytes.fromhex(oid)
+        raw = _raw(oid)
         seen = self._packs
         found = _in_packs(seen, raw) or self._read_loose(oid)
         if found is None and self._packs is not seen:
@@ -87,7 +88,10 @@ class ObjectStore:
 
     def has(self, oid: str) -> bool:
         """Tell whether an object is here."""
-        raw = bytes.fromhex(oid)
+        try:
+            raw = _raw(oid)
+        except ObjectMissing:
+            return False
         return any(pack.offset(raw) is not None for pack in self._packs) or self._loose_path(oid).exists()
 
     def add(self, objects: Sequence[GitObject]) -> None:
@@ -279,6 +283,17 @@ def disk_errors() -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull("the disk that holds the Git clones is full") from error
         raise
+
+
+def _raw(oid: str) -> bytes:
+    """Turn an id into its 20 bytes; what is no id names no object, and no file."""
+    try:
+        raw = bytes.fromhex(oid)
+    except ValueError:
+        raw = b""
+    if len(raw) * 2 != len(oid) or len(oid) != OID_LENGTH:
+        raise ObjectMissing(oid[:OID_LENGTH])
+    return raw
 
 
 def _in_packs(packs: tuple[PackFile, ...], raw: bytes) -> tuple[Kind, bytes] | None:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from storage.git.clone import Clone, RefUpdate
 from storage.git.commits import Identity, build_commit
 from storage.git.errors import (
     AuthenticationFailed,
-    GitError,
     LimitExceeded,
     NotARepository,
     ObjectMissing,
@@ -303,10 +303,8 @@ def test_a_circle_of_redirects_ends(http: Place, server: GitServer) -> None:
 def test_a_server_that_talks_nonsense_is_no_repository_or_empty(http: Place, server: GitServer, body: bytes) -> None:
     server.faults.body = body
 
-    try:
+    with suppress(NotARepository):  # any other error fails the test
         assert http.clone.list_remote(http.remote) == {}
-    except GitError as error:
-        assert isinstance(error, NotARepository)
 
 
 def test_a_pack_over_the_limit_leaves_the_clone_as_it_was(http: Place, tmp_path: Path) -> None:
