@@ -106,8 +106,10 @@ def _label_all(resources: ResourceList, targets: list[Resource], labels: Mapping
     errors = []
     for item in targets:
         try:
-            for found in _label_maps(item.data, _FIELDS):
-                _write(found, labels)
+            for found, label_field in _label_maps(item.data, _FIELDS):
+                # Where nothing is created, a selector's own labels change but none is added.
+                present = labels if label_field.create else labels.keys() & found.keys()
+                _write(found, {key: labels[key] for key in present})
                 count += len(labels)
         except FieldTypeError as error:
             errors.append({"message": str(error), "severity": "error", "file": {"path": item.path}})
@@ -125,7 +127,7 @@ def _set_common_labels(resources: ResourceList) -> FunctionResult:
         return FunctionResult.failure(resources, [{"message": message, "severity": "error"}], f"[error]: {message}")
     try:
         for item in resources.items:
-            for found in _label_maps(item.data, (*_FIELDS, *_AFFINITY_FIELDS, *_additional_fields(config))):
+            for found, _ in _label_maps(item.data, (*_FIELDS, *_AFFINITY_FIELDS, *_additional_fields(config))):
                 _write(found, labels)
     except FieldTypeError as error:
         return FunctionResult.failure(resources, [{"message": str(error), "severity": "error"}], f"[error]: {error}")
@@ -145,12 +147,13 @@ def _additional_fields(config: FunctionConfig) -> Iterator[_Field]:
             yield _Field(kinds, tuple(spec["path"].split("/")), create=spec.get("create") == "true")
 
 
-def _label_maps(data: dict[str, Any], fields: tuple[_Field, ...]) -> Iterator[dict[str, Any]]:
-    """Yield every map of a resource that gets the labels; templates are never created."""
+def _label_maps(data: dict[str, Any], fields: tuple[_Field, ...]) -> Iterator[tuple[dict[str, Any], _Field]]:
+    """Yield every map of a resource that gets the labels, and why; templates are never created."""
     now = identity_of(data)
     for label_field in fields:
         if label_field.applies_to(now.group, now.kind) and _has_template(data, label_field.path):
-            yield from maps_at(data, label_field.path, create=label_field.create)
+            for found in maps_at(data, label_field.path, create=label_field.create):
+                yield found, label_field
 
 
 def _has_template(data: dict[str, Any], path: tuple[str, ...]) -> bool:
