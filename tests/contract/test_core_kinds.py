@@ -310,6 +310,16 @@ async def test_a_namespace_goes_with_everything_in_it(kubectl: Kubectl) -> None:
     assert await kubectl.ok("get", "cm,repositories", "-n", "team", "-o", "name") == ""
 
 
+async def test_a_namespace_with_many_objects_goes_in_one_sweep(kubectl: Kubectl, store: WatchedStore) -> None:
+    await kubectl.ok("create", "namespace", "team")
+    maps = [CONFIG_MAP.replace("settings", f"settings-{number}") for number in range(120)]
+    await kubectl.ok("create", "-n", "team", "-f", "-", stdin="---".join(maps))
+
+    await kubectl.ok("delete", "namespace", "team", "--timeout=10s")
+
+    assert store.snapshot("configmaps", "team") == []
+
+
 async def test_a_held_object_keeps_its_namespace_terminating_and_closed(kubectl: Kubectl) -> None:
     await kubectl.ok("create", "namespace", "team")
     held = CONFIG_MAP.replace("settings}", "settings, finalizers: [example.com/hold]}")

@@ -1,3 +1,4 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """What every object store does, on SQLite and on a real PostgreSQL.
 
 Left out: several stores on one database (``test_object_store_replicas``), death of the process
@@ -7,6 +8,7 @@ Left out: several stores on one database (``test_object_store_replicas``), death
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 from object_store_cases import (  # fixtures are found by name
@@ -47,7 +49,7 @@ from storage.watchcache.store import WatchedStore
 
 
 @pytest.fixture
-async def store(target: Target) -> AsyncIterator[WatchedStore]:  # noqa: F811
+async def store(target: Target) -> AsyncIterator[WatchedStore]:
     async with open_store(target) as opened:
         yield opened
 
@@ -164,7 +166,7 @@ class TestWriting:
         assert isinstance(results[0], ValueError)
         assert store.get(key("b")) is not None
 
-    async def test_a_stopped_store_refuses_writes(self, target: Target) -> None:  # noqa: F811
+    async def test_a_stopped_store_refuses_writes(self, target: Target) -> None:
         async with open_store(target) as store:
             pass
         with pytest.raises(StoreUnavailable):
@@ -219,7 +221,7 @@ class TestListing:
             if source != "log":
                 assert page.remaining == len(whole) - 2 * len(pages)
 
-        assert sum(pages, []) == [entry.name for entry in whole]
+        assert list(chain.from_iterable(pages)) == [entry.name for entry in whole]
         assert all(len(names) == 2 for names in pages[:-1])
 
     @pytest.mark.parametrize("source", ["memory", "log"])
@@ -289,7 +291,7 @@ class TestWatching:
         self,
         target: Target,
         source: str,
-        monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr("storage.watchcache.history.PAGE", 2)
         async with open_store(target) as store:
@@ -362,7 +364,7 @@ class TestWatching:
         assert await waiting == []
         assert not store._resources.of(RESOURCE).lot.watches
 
-    async def test_stopping_ends_every_watch(self, target: Target) -> None:  # noqa: F811
+    async def test_stopping_ends_every_watch(self, target: Target) -> None:
         async with open_store(target) as store:
             _, watch = store.watch(RESOURCE, namespace=None, after=None)
             waiting = asyncio.create_task(take(watch, 1))
@@ -374,7 +376,7 @@ class TestWatching:
         with pytest.raises(FutureRevision):
             store.watch(RESOURCE, namespace=None, after=1)
 
-    async def test_observers_see_what_was_loaded_and_what_follows(self, target: Target) -> None:  # noqa: F811
+    async def test_observers_see_what_was_loaded_and_what_follows(self, target: Target) -> None:
         async with open_store(target) as store:
             await store.write([create("a")])
         early: list[Event] = []
@@ -391,7 +393,7 @@ class TestWatching:
 
 
 class TestKeeping:
-    async def test_everything_is_there_after_a_restart(self, target: Target) -> None:  # noqa: F811
+    async def test_everything_is_there_after_a_restart(self, target: Target) -> None:
         async with open_store(target) as store:
             (a,) = await store.write([create("a", labels={"x": "y"}, colour="red")])
             (b,) = await store.write([create("b")])
@@ -404,7 +406,7 @@ class TestKeeping:
             assert store.get(key("b")) is None
             assert store.rv == 3
 
-    async def test_a_resource_registered_late_is_served_at_once(self, target: Target) -> None:  # noqa: F811
+    async def test_a_resource_registered_late_is_served_at_once(self, target: Target) -> None:
         late = "late.example.com"
         async with open_store(target) as store:
             store.register(late, index)
@@ -419,7 +421,7 @@ class TestKeeping:
             _, watch = store.watch(late, namespace=None, after=1)
             assert told(await take(watch, 2)) == [("ADDED", "b", 2), ("DELETED", "b", 3)]
 
-    async def test_sealed_bodies_are_plain_in_memory_and_only_there(self, target: Target) -> None:  # noqa: F811
+    async def test_sealed_bodies_are_plain_in_memory_and_only_there(self, target: Target) -> None:
         sealer = Sealer(b"k" * 32)
         async with open_store(target, sealer=sealer) as store:
             (entry,) = await store.write([create("s", resource=SECRETS, data="swordfish")])
@@ -438,7 +440,7 @@ class TestKeeping:
 
 
 class TestCompacting:
-    async def test_what_is_superseded_goes_and_what_is_in_force_stays(self, target: Target) -> None:  # noqa: F811
+    async def test_what_is_superseded_goes_and_what_is_in_force_stays(self, target: Target) -> None:
         async with open_store(target) as store:
             (a,) = await store.write([create("a")])
             (b,) = await store.write([create("b")])
@@ -461,7 +463,7 @@ class TestCompacting:
             assert event.previous is not None
             assert event.previous.body == a.body
 
-    async def test_revisions_go_on_rising_when_the_newest_row_was_compacted(self, target: Target) -> None:  # noqa: F811
+    async def test_revisions_go_on_rising_when_the_newest_row_was_compacted(self, target: Target) -> None:
         async with open_store(target) as store:
             (a,) = await store.write([create("a")])
             await store.write([delete(a)])
@@ -491,7 +493,7 @@ class TestOutbox:
     BLOB = GitObject("blob", b"\0\xff content", "a" * 40)
     TREE = GitObject("tree", b"", "b" * 40)
 
-    async def test_objects_and_refs_are_kept_with_their_write(self, target: Target) -> None:  # noqa: F811
+    async def test_objects_and_refs_are_kept_with_their_write(self, target: Target) -> None:
         change = OutboxChange("ns/repo", "rev", [self.BLOB, self.TREE, self.BLOB], {"refs/heads/x": "c" * 40})
         async with open_store(target) as store:
             await store.write([create("a")], [change])
@@ -553,7 +555,7 @@ def test_event_types_are_those_of_the_wire() -> None:
     assert [str(one) for one in EventType] == ["ADDED", "MODIFIED", "DELETED"]
 
 
-async def test_each_new_database_is_empty(new_database: NewDatabase) -> None:  # noqa: F811
+async def test_each_new_database_is_empty(new_database: NewDatabase) -> None:
     for _ in range(2):
         async with open_store(new_database()) as store:
             assert store.rv == 0

@@ -1,3 +1,4 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """What a write acknowledged is there after ``kill -9``, and nothing is there by halves."""
 
 import random
@@ -34,7 +35,7 @@ def killed_output(target: Target, seconds: float) -> list[str]:
 
 
 @pytest.mark.timeout(60)
-async def test_nothing_acknowledged_is_missing_and_nothing_is_half_done(target: Target) -> None:  # noqa: F811
+async def test_nothing_acknowledged_is_missing_and_nothing_is_half_done(target: Target) -> None:
     chance = random.Random(7)  # noqa: S311 # moments to kill at, no secret
     for _ in range(4):
         acknowledged = killed_output(target, chance.uniform(0.02, 0.3))

@@ -1,3 +1,4 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """The migrations go up and down on both databases, and make exactly the schema that the statements use."""
 
 import asyncio
@@ -54,7 +55,7 @@ def tables(connection: sa.Connection) -> set[str]:
     return set(sa.inspect(connection).get_table_names())
 
 
-def test_the_migrated_schema_is_the_one_the_statements_use(target: Target) -> None:  # noqa: F811
+def test_the_migrated_schema_is_the_one_the_statements_use(target: Target) -> None:
     def differences(connection: sa.Connection) -> list[Any]:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         return list(compare_metadata(context, metadata))
@@ -62,7 +63,7 @@ def test_the_migrated_schema_is_the_one_the_statements_use(target: Target) -> No
     assert inspect(target, differences) == []
 
 
-def test_a_difference_would_be_noticed(target: Target) -> None:  # noqa: F811
+def test_a_difference_would_be_noticed(target: Target) -> None:
     other = sa.MetaData()
     for table in metadata.tables.values():
         table.to_metadata(other)
@@ -74,7 +75,7 @@ def test_a_difference_would_be_noticed(target: Target) -> None:  # noqa: F811
     assert inspect(target, differences) != []
 
 
-def test_migrations_go_down_and_up_again(target: Target) -> None:  # noqa: F811
+def test_migrations_go_down_and_up_again(target: Target) -> None:
     downgrade(target)
     assert inspect(target, tables) <= {"alembic_version"}
     assert current_revision(target) is None
@@ -85,7 +86,7 @@ def test_migrations_go_down_and_up_again(target: Target) -> None:  # noqa: F811
     assert current_revision(target) == REVISION
 
 
-async def test_a_running_event_loop_does_not_hinder_a_migration(new_database: NewDatabase) -> None:  # noqa: F811
+async def test_a_running_event_loop_does_not_hinder_a_migration(new_database: NewDatabase) -> None:
     target = new_database()
     downgrade(target)
     upgrade(target)
@@ -93,7 +94,7 @@ async def test_a_running_event_loop_does_not_hinder_a_migration(new_database: Ne
         assert len(await store.write([create("a")])) == 1
 
 
-def test_servers_that_start_together_migrate_once(postgres_server: str) -> None:  # noqa: F811
+def test_servers_that_start_together_migrate_once(postgres_server: str) -> None:
     url = new_postgres(postgres_server)
     downgrade(url)
     with ThreadPoolExecutor(3) as executor:
@@ -102,7 +103,7 @@ def test_servers_that_start_together_migrate_once(postgres_server: str) -> None:
     assert current_revision(url) == REVISION
 
 
-def test_a_database_of_a_newer_version_is_refused(target: Target) -> None:  # noqa: F811
+def test_a_database_of_a_newer_version_is_refused(target: Target) -> None:
     async def execute(statement: str) -> None:
         engine = create_async_engine(sa.make_url(str(target)).set(drivername="postgresql+asyncpg"))
         async with engine.begin() as connection:
@@ -126,7 +127,7 @@ def test_the_newest_script_is_the_revision_the_code_expects() -> None:
     assert ScriptDirectory.from_config(alembic_run.config()).get_heads() == [REVISION]
 
 
-def test_an_up_to_date_database_is_opened_without_alembic(sqlite_template: Path) -> None:  # noqa: F811
+def test_an_up_to_date_database_is_opened_without_alembic(sqlite_template: Path) -> None:
     program = (
         "import sys; from storage.sql.migrate import upgrade; upgrade(sys.argv[1]);"
         "import storage.watchcache.store; sys.exit('alembic' in sys.modules)"

@@ -1,3 +1,4 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """Concurrent writers against a model of one dictionary: who wins, what is told, what is kept."""
 
 import asyncio
@@ -39,7 +40,7 @@ def mutation_of(step: Step, number: int, seen: dict[str, list[Entry]]) -> Mutati
 @given(rounds=rounds)
 def test_exactly_the_first_of_those_who_saw_the_newest_revision_wins(
     sqlite_template: Path,
-    rounds: list[list[Step]],  # noqa: F811
+    rounds: list[list[Step]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_run(new_sqlite(sqlite_template, Path(folder)), rounds))

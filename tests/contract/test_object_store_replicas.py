@@ -1,3 +1,4 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """Several stores on one PostgreSQL database: what one writes the others see, in order and soon."""
 
 import asyncio
@@ -21,7 +22,7 @@ from storage.interfaces import Event, ListQuery, StaleWrite, StoreUnavailable, W
 
 
 @pytest.fixture
-def url(postgres_server: str) -> str:  # noqa: F811
+def url(postgres_server: str) -> str:
     return new_postgres(postgres_server)
 
 

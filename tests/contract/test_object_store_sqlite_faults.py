@@ -1,3 +1,4 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """SQLite's own troubles: somebody else locks the file, the disk is full, a second server starts on it."""
 
 import sqlite3
@@ -19,7 +20,7 @@ from storage.sql import sqlite
 
 
 @pytest.fixture
-def path(sqlite_template: Path, tmp_path: Path) -> Path:  # noqa: F811
+def path(sqlite_template: Path, tmp_path: Path) -> Path:
     return new_sqlite(sqlite_template, tmp_path)
 
 

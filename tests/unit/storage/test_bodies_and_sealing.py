@@ -1,7 +1,6 @@
 """Stored bodies take their revision by splicing; sealed ones open only for their own object."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -92,7 +91,7 @@ def test_a_key_file_is_made_once_and_is_private(tmp_path: Path) -> None:
     assert len(key) == KEY_BYTES
     assert path.stat().st_mode & 0o777 == 0o600
     assert load_or_create_key(path) == key
-    assert os.listdir(tmp_path) == ["key"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_key_file_that_others_read_or_that_is_short_is_refused(tmp_path: Path) -> None:
