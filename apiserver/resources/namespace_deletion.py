@@ -30,6 +30,8 @@ Contents = Callable[[str], Awaitable[int]]
 ACTOR: Final = "system:namespace-controller"
 FIRST_DELAY: Final = 0.05
 """Seconds before a namespace that is not empty yet is looked at again; doubled every time."""
+BATCH: Final = 50
+"""Objects deleted at a time: they share transactions, and others get their turn in between."""
 LONGEST_DELAY: Final = 5.0
 """Seconds between two looks at a namespace that something holds."""
 
@@ -52,12 +54,20 @@ class ContentsOf:
         """Delete every object once, and count those that are left afterwards."""
         scope = Scope(namespace, User(ACTOR, ("system:masters",)))
         everything = ListOptions(LabelSelector.parse(""), FieldSelector.parse(""))
-        for item in (await self._resource.list(scope, everything)).items:
-            try:
-                await self._resource.delete(scope, item.name, DeleteOptions())
-            except NotFound:
-                continue
-        return len((await self._resource.list(scope, everything)).items)
+        items = (await self._resource.list(scope, everything)).items
+        for at in range(0, len(items), BATCH):
+            await asyncio.gather(*(self._delete(scope, item.name) for item in items[at : at + BATCH]))
+        return len((await self._resource.list(scope, everything)).items) if items else 0
+
+    async def _delete(self, scope: Scope, name: str) -> None:
+        try:
+            await self._resource.delete(scope, name, DeleteOptions())
+        except NotFound:
+            return
+        except StatusError as error:
+            # It still counts as left, so the namespace waits and this is tried again.
+            kind = self._resource.definition.kind
+            log.warning("object of a namespace cannot be deleted", kind=kind, name=name, error=error.message)
 
 
 class NamespaceDeletion:
@@ -90,6 +100,8 @@ class NamespaceDeletion:
     async def _finish(self, name: str) -> None:
         delay = FIRST_DELAY
         try:
+            # Creates that saw the namespace Active just before land first, and are then found.
+            await asyncio.sleep(delay)
             while not await self._step(name):
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, LONGEST_DELAY)
