@@ -6,6 +6,7 @@ Used as ``with git_server(root) as server: ...``; repositories lie at ``root/<pa
 
 import base64
 import os
+import ssl
 import subprocess
 import threading
 import time
@@ -52,12 +53,13 @@ class GitServer:
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Method, path and headers of every request so far."""
     connections: int = 0
+    scheme: str = "http"
     _stopping: threading.Event = field(default_factory=threading.Event)
     _http: ThreadingHTTPServer | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def stop(self) -> None:
         """Stop listening and wake requests that hang."""
@@ -96,11 +98,14 @@ def run_git(path: Path | None, *arguments: str, data: bytes = b"") -> str:
 
 
 @contextmanager
-def git_server(root: Path, credentials: str | None = None) -> Iterator[GitServer]:
+def git_server(root: Path, credentials: str | None = None, tls: ssl.SSLContext | None = None) -> Iterator[GitServer]:
     """Serve the repositories below ``root`` on a free port of the loopback until the block ends."""
     server = GitServer(root, 0, credentials)
     http = _Http(("127.0.0.1", 0), _handler(server))
     server._http = http
+    server.scheme = "https" if tls else "http"
+    if tls:
+        http.socket = tls.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
     server.port = http.server_address[1]
     threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True).start()
     try:
