@@ -17,6 +17,7 @@ from apiserver import serving
 from apiserver.auth.certificates import Files, UnusableCertificate
 from apiserver.logs import configure_logging
 from apiserver.settings import PREFIX, PushDrafts, Settings
+from storage.interfaces import StoreUnavailable
 
 EXIT_USAGE = 2
 EXIT_REFUSED = 3
@@ -64,7 +65,7 @@ def serve(
     configure_logging(settings.log_level)
     try:
         serving.run(functools.partial(standalone.serve, settings, announce=announce(settings)))
-    except (serving.CannotListen, UnusableCertificate) as error:
+    except (serving.CannotListen, UnusableCertificate, StoreUnavailable) as error:
         _refuse(str(error), EXIT_REFUSED)
 
 

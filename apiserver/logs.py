@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import structlog
 
-_QUIET = ("asyncio", "dulwich", "uvicorn")
+_QUIET = ("alembic", "asyncio", "dulwich", "uvicorn")
 """Libraries whose warnings matter and whose chatter does not."""
 
 

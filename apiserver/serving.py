@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
 from apiserver.auth.certificates import Files, ensure_certificates
 from apiserver.http_protocol import BoundedProtocol
@@ -49,7 +49,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def serve(
-    app: ASGIApp,
+    app: Starlette,
     settings: Settings,
     shutdown: asyncio.Event,
     *,
@@ -64,6 +64,7 @@ async def serve(
     Raises:
         CannotListen: the address is in use or not allowed; nothing was started.
         UnusableCertificate: the CA in the data directory cannot be used.
+        Exception: whatever the application's lifespan raises when it begins.
     """
     listener = _listen(settings.host, settings.port)
     try:
@@ -71,7 +72,11 @@ async def serve(
         files = ensure_certificates(settings.data, port, settings.host)
         _raise_file_limit(settings.max_connections)
         server = _Server(_configure(app, settings, files), shutdown, announce and (lambda: announce(port, files)))
-        await server.serve(sockets=[listener])
+        # The lifespan runs here and not in uvicorn, which would turn its failures into log lines; signals are
+        # taken over around it, so that one that comes while the application starts or ends is heeded too.
+        with server.capture_signals():
+            async with app.router.lifespan_context(app):
+                await server.serve(sockets=[listener])
     finally:
         listener.close()
 
@@ -100,7 +105,7 @@ class _Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, then listen, then say so."""
+        """Accept connections, then say so."""
         await super().startup(sockets=sockets)
         if self.started and self._announce is not None:
             self._announce()
@@ -114,7 +119,6 @@ class _Server(uvicorn.Server):
         self._shutdown.set()
         log.info("stopping")
         await super().shutdown(sockets=sockets)
-        log.info("stopped")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 # the signature is uvicorn's
         """Begin to stop; a second signal means it: leave without a look back."""
@@ -138,12 +142,12 @@ def _end_process() -> None:
     os._exit(1)
 
 
-def _configure(app: ASGIApp, settings: Settings, files: Files) -> uvicorn.Config:
+def _configure(app: Starlette, settings: Settings, files: Files) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=BoundedProtocol,
         ws="none",
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         access_log=False,
         proxy_headers=False,

@@ -292,3 +292,18 @@ async def test_a_taken_port_is_refused_with_what_to_do(server: Running, tmp_path
         await serving.serve(Starlette(), settings, shutdown)
 
     assert not (tmp_path / "second").exists()
+
+
+async def test_an_application_that_cannot_start_says_why(tmp_path: Path) -> None:
+    """uvicorn would log a traceback and exit; the caller wants to name the cause."""
+
+    class NoDisk(Exception):
+        pass
+
+    @asynccontextmanager
+    async def failing(_: Starlette) -> AsyncIterator[None]:
+        raise NoDisk
+        yield
+
+    with pytest.raises(NoDisk):
+        await serving.serve(Starlette(lifespan=failing), Settings(data=tmp_path, port=0), asyncio.Event())
