@@ -14,9 +14,12 @@ from krm.package.kptfile_error import KptfileError
 from krm.package.package_context import with_package_context
 from krm.package.resource_identity import UPSTREAM_IDENTIFIER, Identity, identity_of, merge_comment
 from krm.package.yaml_edit_text import edit_document
-from krm.package.yaml_reader import YamlError, plain_copy
+from krm.package.yaml_reader import YamlError, read_document, same
 
 _METADATA_LINE = re.compile(r"^metadata:[ \t]*(?=\r?$)", re.MULTILINE)
+_METADATA_BLOCK = re.compile(r"^metadata:[^\n]*\n(?:[ \t]+[^\n]*\n)+", re.MULTILINE)
+"""The section and its indented lines, complete ones only."""
+_ALIAS = re.compile(r"[&*]")
 
 
 def clone_package(
@@ -81,16 +84,32 @@ def _keyed_document(document: Document, *, with_comment: bool) -> str:
     now = identity_of(data)
     comment = merge_comment(document.text) if with_comment else None
     namespace, name = comment or (now.namespace, now.name)
-    wanted = plain_copy(data)
-    annotations = wanted["metadata"].get("annotations")
-    wanted["metadata"]["annotations"] = {
-        **(annotations if isinstance(annotations, dict) else {}),
-        UPSTREAM_IDENTIFIER: str(Identity(now.group, now.kind, namespace or "default", name)),
+    metadata = data["metadata"]
+    annotations = metadata.get("annotations")
+    identifier = str(Identity(now.group, now.kind, namespace or "default", name))
+    wanted = {
+        **metadata,
+        "annotations": {**(annotations if isinstance(annotations, dict) else {}), UPSTREAM_IDENTIFIER: identifier},
     }
-    text = edit_document(document.text, wanted, data)
+    text = _with_metadata(document, wanted)
     if with_comment and comment is None:
         text = _METADATA_LINE.sub(lambda _: f"metadata: # kpt-merge: {now.namespace}/{now.name}", text, count=1)
     return text
+
+
+def _with_metadata(document: Document, metadata: dict[str, Any]) -> str:
+    """Change a document's metadata; apart from the rest of the text where possible, as CRDs are large."""
+    found = _METADATA_BLOCK.search(document.text)
+    if found is not None and not _ALIAS.search(found[0]):
+        before = {"metadata": document.data["metadata"]}
+        try:
+            is_whole = same(read_document(found[0]), before)
+        except YamlError:
+            is_whole = False
+        if is_whole:
+            block = edit_document(found[0], {"metadata": metadata}, before)
+            return document.text[: found.start()] + block + document.text[found.end() :]
+    return edit_document(document.text, {**document.data, "metadata": metadata}, document.data)
 
 
 def _has_identity(metadata: Any) -> bool:
