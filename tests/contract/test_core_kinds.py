@@ -25,6 +25,8 @@ from apiserver.resources.core import config_map_definition, event_definition, se
 from apiserver.resources.namespace_deletion import ContentsOf, NamespaceDeletion
 from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
+from storage.bodies import encode_body
+from storage.interfaces import Mutation, ObjectKey, Op
 from storage.sealing import Sealer
 from storage.sql.migrate import upgrade
 from storage.sql.sqlite import sqlite_database
@@ -96,6 +98,12 @@ class Kubectl:
     async def object(self, *arguments: str) -> Json:
         decoded: Json = json.loads(await self.ok("get", "-o", "json", *arguments))
         return decoded
+
+
+def new_config_map(namespace: str, name: str) -> Mutation:
+    metadata = {"name": name, "namespace": namespace, "uid": name, "creationTimestamp": "2026-01-02T03:04:05Z"}
+    body = encode_body({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    return Mutation(ObjectKey("configmaps", namespace, name), Op.CREATE, 0, name, body)
 
 
 @pytest.fixture(scope="session")
@@ -312,8 +320,7 @@ async def test_a_namespace_goes_with_everything_in_it(kubectl: Kubectl) -> None:
 
 async def test_a_namespace_with_many_objects_goes_in_one_sweep(kubectl: Kubectl, store: WatchedStore) -> None:
     await kubectl.ok("create", "namespace", "team")
-    maps = [CONFIG_MAP.replace("settings", f"settings-{number}") for number in range(120)]
-    await kubectl.ok("create", "-n", "team", "-f", "-", stdin="---".join(maps))
+    await store.write([new_config_map("team", f"settings-{number}") for number in range(120)])
 
     await kubectl.ok("delete", "namespace", "team", "--timeout=10s")
 
