@@ -148,7 +148,7 @@ def test_a_full_disk_says_so_and_leaves_nothing(
     monkeypatch.setattr("storage.git.objectstore.os.fsync", full)
     with pytest.raises(DiskFull):
         receive(store, sealed(entry(3, b"hello"), 1))
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("storage.git.objectstore._write", full)
     with pytest.raises(DiskFull):
         store.add([blob(b"x")])
 
