@@ -64,10 +64,11 @@ VERSION = {
 
 @dataclass(slots=True)
 class Server:
-    """The wired server: the application, and the event that stops it."""
+    """The wired server: the application, the event that stops it, and what it serves."""
 
     app: FastAPI
     shutdown: asyncio.Event
+    served: Sequence[Served]
 
 
 def served_kinds(store: WatchedStore, service: PackageService) -> list[Served]:
@@ -155,7 +156,7 @@ def create_server(settings: Settings) -> Server:
             await store.stop()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    return Server(create_app(machinery.routes(), lifespan), shutdown)
+    return Server(create_app(machinery.routes(), lifespan), shutdown, served)
 
 
 def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories) -> None:
