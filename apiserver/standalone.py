@@ -30,6 +30,7 @@ from apiserver.resources.core import (
     event_definition,
     secret_definition,
 )
+from apiserver.resources.event_expiry import EventExpiry
 from apiserver.resources.namespace_deletion import ContentsOf, NamespaceDeletion, NamespacedObjects
 from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
@@ -130,7 +131,7 @@ def create_server(settings: Settings) -> Server:
     )
     served = served_kinds(store, service)
     register(store, served, index, repositories)
-    namespaces = NamespaceDeletion(store, emptied_in_order(served))
+    background = [NamespaceDeletion(store, emptied_in_order(served)).run, EventExpiry(store).run]
     machinery = ApiMachinery(
         served,
         authenticator=CertificateAuthenticator(),
@@ -146,12 +147,13 @@ def create_server(settings: Settings) -> Server:
         await store.start()
         await create_protected_namespaces(store)
         repositories.start()
-        deletion = asyncio.create_task(namespaces.run())
+        tasks = [asyncio.create_task(run()) for run in background]
         try:
             yield
         finally:
-            deletion.cancel()
-            await asyncio.gather(deletion, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await repositories.stop()
             await store.stop()
             pool.shutdown(wait=False, cancel_futures=True)

@@ -7,19 +7,20 @@ import base64
 import os
 import tarfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from threading import Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from wsgiref.simple_server import WSGIServer, make_server
 
 from dulwich.bundle import read_bundle
 from dulwich.objects import Blob, Commit, ObjectID, Tree
+from dulwich.protocol import CAPABILITY_THIN_PACK
 from dulwich.refs import Ref
 from dulwich.repo import Repo
-from dulwich.server import Backend
+from dulwich.server import Backend, UploadPackHandler
 from dulwich.web import WSGIRequestHandlerLogger, make_wsgi_chain
 
 if TYPE_CHECKING:
@@ -48,11 +49,19 @@ class _Folder(Backend):
         return Repo(str(self._root / Path(os.fsdecode(path)).name))
 
 
+class _AnyClient(UploadPackHandler):
+    """dulwich serves only clients that take thin packs; git itself does not ask that, and Porch takes none."""
+
+    @classmethod
+    def required_capabilities(cls) -> tuple[bytes, ...]:
+        return tuple(capability for capability in super().required_capabilities() if capability != CAPABILITY_THIN_PACK)
+
+
 class GitHttp:
     """Serves every bare repository below ``root``; use as a context manager."""
 
     def __init__(self, root: Path) -> None:
-        application = _require_password_for_pushes(make_wsgi_chain(_Folder(root)))
+        application = _require_password_for_pushes(make_wsgi_chain(_Folder(root), handlers=HANDLERS))
         self._server = make_server(
             "127.0.0.1", 0, application, server_class=_ThreadedServer, handler_class=WSGIRequestHandlerLogger
         )
@@ -84,6 +93,9 @@ def _require_password_for_pushes(application: "WSGIApplication") -> "WSGIApplica
         return application(environ, start_response)
 
     return guard
+
+
+HANDLERS: dict[bytes, Callable[..., Any]] = {b"git-upload-pack": _AnyClient}
 
 
 def make_remotes(root: Path, data: Path) -> None:

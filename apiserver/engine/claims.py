@@ -20,7 +20,9 @@ class Claims:
         self._held: set[tuple[str, str]] = set()
 
     @contextmanager
-    def claim(self, resource: ResourceName, namespace: str, name: str, *, shown_as: str = "", doing: str = "") -> Iterator[None]:
+    def claim(
+        self, resource: ResourceName, namespace: str, name: str, *, shown_as: str = "", doing: str = ""
+    ) -> Iterator[None]:
         """Hold the revision ``namespace/name`` for the length of the block.
 
         Raises:

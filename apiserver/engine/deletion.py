@@ -57,9 +57,7 @@ class DeletePublishedJob:
         if subtree(view, root, path) is None:
             return
         new_root, trees = replace_subtree(view, root, path, None)
-        commit = build_commit(
-            new_root, (head,), author_of(settings, self._user), deletion_line(path), int(time.time())
-        )
+        commit = build_commit(new_root, (head,), author_of(settings, self._user), deletion_line(path), int(time.time()))
         view.add({settings.branch_ref: commit.oid}, [*trees, commit])
 
     async def settle(self) -> None:

@@ -47,8 +47,8 @@ def compare(
     """Compare discovered revisions with the log.
 
     ``pending`` are the revisions with an outbox parcel: what this server acknowledged and has not pushed wins over what
-    Git says, except that a tag of a revision that is still Proposed here proves that its approval reached the remote
-    before a crash.
+    Git says (a deleted draft whose branch is still there included), except that a tag of a revision that is still Proposed
+    here proves that its approval reached the remote before a crash.
     """
     difference = Difference()
     for revision in found:
@@ -56,13 +56,12 @@ def compare(
         if object_name_problem(name) is not None:
             continue
         entry = existing.get(name.object_name)
-        if entry is not None:
-            if name.object_name in pending:
-                if revision.revision <= 0 or is_published(entry):
-                    continue
-                difference.settled.append(name.object_name)
-            if _same(entry, revision):
+        if name.object_name in pending:
+            if entry is None or revision.revision <= 0 or is_published(entry):
                 continue
+            difference.settled.append(name.object_name)
+        if entry is not None and _same(entry, revision):
+            continue
         difference.written[name.object_name] = found_body(settings, name, revision, entry)
     return difference
 

@@ -117,12 +117,15 @@ class DraftWriter:
         """Remove a draft or proposal; the branch that the remote may have goes with it."""
         settings = held.repository.settings
         held.repository.require_open()
-        seen = seen_refs(held.repository, settings.full_path(entry.fields[PACKAGE]), entry)
+        path = settings.full_path(entry.fields[PACKAGE])
+        seen = seen_refs(held.repository, path, entry)
         if self._sync and seen:
             job = SaveJob(entry.name, dict.fromkeys(seen), [], lambda: self._delete(entry, settings.key, {}, user))
             await held.queue.submit(job)
             return
-        await self._delete(entry, settings.key, seen, user)
+        # A push of the draft may be under way: its branch is named too, known or not.
+        under_way = {ref: commit for ref, commit in wanted_refs(path, entry).items() if commit is not None}
+        await self._delete(entry, settings.key, {**under_way, **seen}, user)
         self._repositories.mark_dirty(settings.namespace, settings.name)
 
     async def _delete(self, entry: Entry, key: str, seen: dict[str, str], user: str) -> None:

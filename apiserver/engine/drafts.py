@@ -18,7 +18,7 @@ from apiserver.rules.lifecycle import Lifecycle
 from krm.meta.errors import NotFound
 from storage.git.commits import build_commit, first_line, format_message, parse_commit
 from storage.git.refs import deletion_ref, draft_ref, proposed_ref
-from storage.interfaces import Entry, ObjectStore, Parcel
+from storage.interfaces import Entry, ObjectStore, OutboxChange, Parcel
 
 Json = dict[str, Any]
 
@@ -49,13 +49,14 @@ class DraftJob:
     ) -> None:
         self.name = parcel.revision
         self.postponed = False
-        """The revision was being written; the parcel stays for the next round."""
+        """The revision was being written, or deleted meanwhile; there is something left for the next round."""
         self._repository = repository
         self._store = store
         self._recorder = recorder
         self._claims = claims
         self._parcel = parcel
         self._merged: tuple[str, str] | None = None
+        self._pushed: dict[str, str] = {}
 
     def plan(self, view: RefView) -> None:
         """Move the revision's branches to where its state wants them."""
@@ -77,6 +78,7 @@ class DraftJob:
             self._merged = (commit, merge)
             wanted = {ref: merge if value == commit else value for ref, value in wanted.items()}
         changes = {ref: value for ref, value in wanted.items() if view.get(ref) != value}
+        self._pushed = {ref: value for ref, value in wanted.items() if value is not None}
         view.add(changes, objects)
 
     def _foreign(self, view: RefView, wanted: dict[str, str | None], commit: str) -> list[str]:
@@ -104,6 +106,12 @@ class DraftJob:
         if self._merged is not None:
             await self._record_merge(*self._merged)
         await self._store.outbox.forget([self._parcel])
+        key = key_of(self._repository.settings.namespace, self.name)
+        if self._pushed and self._store.get(key) is None:
+            # Deleted while it was pushed: the branch that just appeared has to go again.
+            self.postponed = True
+            change = OutboxChange(self._repository.settings.key, self.name, seen=self._pushed, drop=True)
+            await self._recorder.write([], [change])
         self._repository.objects.discard([obj.oid for obj in self._parcel.objects])
 
     async def _record_merge(self, ours: str, merge: str) -> None:

@@ -16,9 +16,9 @@ from krm.api.revision_name import RevisionName
 from krm.meta.errors import Conflict
 from storage.git.commits import Annotation, approval_line, build_commit, format_message, parse_commit
 from storage.git.errors import ObjectMissing
+from storage.git.objects import GitObject
 from storage.git.refs import draft_ref, proposed_ref, tag_ref
 from storage.git.trees import replace_subtree
-from storage.git.objects import GitObject
 from storage.interfaces import Entry
 
 

@@ -40,7 +40,9 @@ def key_of(namespace: str, name: str) -> ObjectKey:
 def create_mutation(body: Json, actor: str) -> Mutation:
     """Build the mutation that creates a revision."""
     metadata = body["metadata"]
-    return Mutation(key_of(metadata["namespace"], metadata["name"]), Op.CREATE, 0, metadata["uid"], encode_body(body), actor)
+    return Mutation(
+        key_of(metadata["namespace"], metadata["name"]), Op.CREATE, 0, metadata["uid"], encode_body(body), actor
+    )
 
 
 def update_mutation(entry: Entry, body: Json, actor: str) -> Mutation:
@@ -161,7 +163,12 @@ class Recorder:
         return mutations
 
     def _placeholder(
-        self, repository: RegisteredRepository, revision: RevisionName, published: Json, lock: dict[str, str], actor: str
+        self,
+        repository: RegisteredRepository,
+        revision: RevisionName,
+        published: Json,
+        lock: dict[str, str],
+        actor: str,
     ) -> Mutation:
         """Make the revision of the branch head show the content that was just published (4.4)."""
         settings = repository.settings
@@ -193,7 +200,9 @@ class Recorder:
                 entry = current
             else:
                 return
-        raise ServiceUnavailable(f"package revision {entry.name} is written by too many at once; try again", retry_after=1)
+        raise ServiceUnavailable(
+            f"package revision {entry.name} is written by too many at once; try again", retry_after=1
+        )
 
     def _promote(self, gone: Entry, actor: str) -> list[Mutation]:
         if LATEST not in gone.labels:

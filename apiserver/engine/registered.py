@@ -115,7 +115,9 @@ class RegisteredRepository:
     told to wait.
     """
 
-    def __init__(self, settings: RepositorySettings, folder: Path, store: ObjectStore, pool: ThreadPoolExecutor, timeout: float) -> None:
+    def __init__(
+        self, settings: RepositorySettings, folder: Path, store: ObjectStore, pool: ThreadPoolExecutor, timeout: float
+    ) -> None:
         self.settings = settings
         self.folder = folder
         self._store = store
@@ -222,7 +224,13 @@ class RegisteredRepository:
             raise self._not_ready()
 
 
-def _resolve(loop: asyncio.AbstractEventLoop, done: "asyncio.Future[Any]", *, result: object = None, error: BaseException | None = None) -> None:
+def _resolve(
+    loop: asyncio.AbstractEventLoop,
+    done: "asyncio.Future[Any]",
+    *,
+    result: object = None,
+    error: BaseException | None = None,
+) -> None:
     """Hand a thread's outcome to its waiter, unless the waiter or the loop is gone."""
 
     def hand_over() -> None:

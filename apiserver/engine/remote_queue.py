@@ -55,9 +55,7 @@ class RefView:
     def updates(self) -> list[RefUpdate]:
         """Return the commands of the push; a ref that ends where it began needs none."""
         return [
-            RefUpdate(ref, self.known.get(ref), new)
-            for ref, new in self._wanted.items()
-            if self.known.get(ref) != new
+            RefUpdate(ref, self.known.get(ref), new) for ref, new in self._wanted.items() if self.known.get(ref) != new
         ]
 
     def objects(self) -> list[GitObject]:

@@ -27,7 +27,17 @@ from apiserver.engine.sync import Synchronizer
 from krm.meta.errors import NotFound, ResourceName, StatusError
 from storage.bodies import decode, encode_body
 from storage.git.errors import GitError
-from storage.interfaces import Entry, Event, EventType, Mutation, ObjectKey, ObjectStore, Op, StaleWrite, StoreUnavailable
+from storage.interfaces import (
+    Entry,
+    Event,
+    EventType,
+    Mutation,
+    ObjectKey,
+    ObjectStore,
+    Op,
+    StaleWrite,
+    StoreUnavailable,
+)
 
 Json = dict[str, Any]
 log = structlog.get_logger(__name__)
@@ -71,7 +81,13 @@ class Repositories:
     """The registered repositories by (namespace, name)."""
 
     def __init__(
-        self, store: ObjectStore, index: PackageIndex, recorder: Recorder, claims: Claims, options: Options, pool: ThreadPoolExecutor
+        self,
+        store: ObjectStore,
+        index: PackageIndex,
+        recorder: Recorder,
+        claims: Claims,
+        options: Options,
+        pool: ThreadPoolExecutor,
     ) -> None:
         self._store = store
         self._index = index
@@ -174,7 +190,9 @@ class Repositories:
                 delay, retry = retry, min(retry * 2, LAST_RETRY)
             except Exception:
                 log.exception("sync failed unexpectedly", repository=held.repository.settings.key)
-                await self._report(held, ready=False, message="unexpected error; the server's log says why", synced=False)
+                await self._report(
+                    held, ready=False, message="unexpected error; the server's log says why", synced=False
+                )
                 delay, retry = retry, min(retry * 2, LAST_RETRY)
             else:
                 await self._report(held, ready=True, message="Repository Ready", synced=changed)

@@ -26,7 +26,9 @@ def timestamp(seconds: float | None = None) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def new_revision(namespace: str, name: RevisionName, lifecycle: Lifecycle, tasks: list[Json], *, deployment: bool) -> Json:
+def new_revision(
+    namespace: str, name: RevisionName, lifecycle: Lifecycle, tasks: list[Json], *, deployment: bool
+) -> Json:
     """Build the object of a revision that has no metadata of its own yet."""
     object_name = name.object_name
     return {
@@ -118,7 +120,9 @@ def revision_name_of(body: Json) -> RevisionName:
 
 def name_binary_files(body: Json, paths: list[str]) -> None:
     """Say in the object which files are not text."""
-    annotations = {key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != BINARY_FILES}
+    annotations = {
+        key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != BINARY_FILES
+    }
     if paths:
         annotations[BINARY_FILES] = orjson.dumps(paths).decode()
     if annotations:

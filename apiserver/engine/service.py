@@ -130,9 +130,7 @@ class PackageService:
         contents = await self._starting.make(held, name, task)
         contents = self._with_metadata(name, contents, wanted)
         contents = await self._rendered(name.object_name, contents)
-        body = new_revision(
-            settings.namespace, name, Lifecycle.DRAFT, [task], deployment=settings.deployment
-        )
+        body = new_revision(settings.namespace, name, Lifecycle.DRAFT, [task], deployment=settings.deployment)
         for key in CLIENT_METADATA:
             if value := wanted["metadata"].get(key):
                 body["metadata"][key] = value
@@ -172,9 +170,7 @@ class PackageService:
                 f'package path "{name.package}" conflicts with existing package "{other}": packages cannot be nested'
             )
         if problem:
-            raise Conflict(
-                INTERNAL + problem, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource
-            )
+            raise Conflict(INTERNAL + problem, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource)
 
     def _with_metadata(self, name: RevisionName, contents: dict[str, File], wanted: Json) -> dict[str, File]:
         """Put package metadata, gates and conditions of a create into the Kptfile (3.6)."""
@@ -191,7 +187,13 @@ class PackageService:
     # --- contents ------------------------------------------------------------------------------
 
     async def save(
-        self, namespace: str, name: str, resources: Callable[[Entry, dict[str, File]], tuple[Json, Any]], user: str, *, dry_run: bool
+        self,
+        namespace: str,
+        name: str,
+        resources: Callable[[Entry, dict[str, File]], tuple[Json, Any]],
+        user: str,
+        *,
+        dry_run: bool,
     ) -> tuple[Entry, dict[str, File], Json]:
         """Replace a draft's files; ``resources`` gets the current state and returns (wanted object, kept binaries).
 
@@ -260,7 +262,9 @@ class PackageService:
 
         return await _to_the_end(update())
 
-    async def _update(self, namespace: str, name: str, change: Change, user: str, door: Door, *, dry_run: bool) -> Entry:
+    async def _update(
+        self, namespace: str, name: str, change: Change, user: str, door: Door, *, dry_run: bool
+    ) -> Entry:
         entry = self._recorder.entry(namespace, name)
         stored = decode(entry)
         stored["metadata"]["resourceVersion"] = str(entry.rv)
@@ -287,7 +291,15 @@ class PackageService:
         return await self._store_update(held, entry, body, desired, edits, user, dry_run=dry_run)
 
     async def _store_update(
-        self, held: Held, entry: Entry, body: Json, desired: Lifecycle, edits: ContentChange, user: str, *, dry_run: bool
+        self,
+        held: Held,
+        entry: Entry,
+        body: Json,
+        desired: Lifecycle,
+        edits: ContentChange,
+        user: str,
+        *,
+        dry_run: bool,
     ) -> Entry:
         body["spec"]["lifecycle"] = str(desired)
         if not edits.changes_kptfile:
@@ -322,7 +334,9 @@ class PackageService:
 
     # --- delete --------------------------------------------------------------------------------
 
-    async def delete(self, namespace: str, name: str, check: Callable[[Entry], None], user: str, *, dry_run: bool) -> tuple[Entry, bool]:
+    async def delete(
+        self, namespace: str, name: str, check: Callable[[Entry], None], user: str, *, dry_run: bool
+    ) -> tuple[Entry, bool]:
         """Delete a revision; ``check`` raises when a precondition of the caller does not hold.
 
         Returns the object as it was, and whether it is gone (finalizers may hold it).
@@ -357,7 +371,9 @@ class PackageService:
         entry = self._store.get(ObjectKey("namespaces", "", namespace))
         return entry is not None and bool(decode(entry)["metadata"].get("deletionTimestamp"))
 
-    async def _delete(self, namespace: str, name: str, user: str, *, unregister: bool, dry_run: bool) -> tuple[Entry, bool]:
+    async def _delete(
+        self, namespace: str, name: str, user: str, *, unregister: bool, dry_run: bool
+    ) -> tuple[Entry, bool]:
         entry = self._recorder.entry(namespace, name)
         body = decode(entry)
         if body["metadata"].get("finalizers") and not unregister:
@@ -406,12 +422,12 @@ def _check_package(name: str, contents: Contents) -> None:
     """
     try:
         check_contents(contents)
-        kptfile = contents.get("Kptfile")
-        if kptfile is None:
-            raise ContentsError("Kptfile", "package must contain Kptfile at root")
-        parse_kptfile(kptfile.data)
+        if "Kptfile" in contents:
+            parse_kptfile(contents["Kptfile"].data)
     except (ContentsError, KptfileError) as error:
         raise _refuse_save(name, "spec.resources", str(error)) from error
+    if "Kptfile" not in contents:
+        raise _refuse_save(name, "spec.resources", "package must contain Kptfile at root: there is none")
 
 
 def _refuse_save(name: str, field: str, why: str) -> Invalid:

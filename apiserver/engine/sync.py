@@ -146,7 +146,9 @@ class Synchronizer:
         settings = self._repository.settings
         return compare(settings, self._without_unchanged(found, existing), existing, pending)
 
-    def _without_unchanged(self, found: Iterable[FoundRevision], existing: Mapping[str, Entry]) -> Iterable[FoundRevision]:
+    def _without_unchanged(
+        self, found: Iterable[FoundRevision], existing: Mapping[str, Entry]
+    ) -> Iterable[FoundRevision]:
         """Leave out branch packages whose content is what the log knows: only the branch's head moved."""
         settings = self._repository.settings
         for revision in found:
@@ -197,7 +199,9 @@ class Synchronizer:
         mutations: list[Mutation] = [delete_mutation(entry, SYNC_ACTOR) for entry in difference.gone]
         for name, body in difference.written.items():
             entry = existing.get(name)
-            mutations.append(create_mutation(body, SYNC_ACTOR) if entry is None else update_mutation(entry, body, SYNC_ACTOR))
+            mutations.append(
+                create_mutation(body, SYNC_ACTOR) if entry is None else update_mutation(entry, body, SYNC_ACTOR)
+            )
         key = self._repository.settings.key
         outbox = [OutboxChange(key, name, drop=True) for name in difference.settled]
         for start in range(0, len(mutations), CHUNK):

@@ -34,7 +34,10 @@ REVISIONS = ResourceName("packagerevisions", "porch.kpt.dev")
 def refuse(name: str, field: str, why: str) -> Invalid:
     """Refuse a create: 422 with upstream's sentence in the message (``decisions.md`` 15)."""
     return Invalid(
-        f"Internal error occurred: {why}", name=name, group="porch.kpt.dev", kind="PackageRevision",
+        f"Internal error occurred: {why}",
+        name=name,
+        group="porch.kpt.dev",
+        kind="PackageRevision",
         causes=[Cause("FieldValueInvalid", why, field)],
     )
 
@@ -113,7 +116,9 @@ class StartingContents:
             why = "invalid clone source (neither of git, oci, nor upstream were specified)"
             raise refuse(name.object_name, "spec.tasks[0].clone.upstreamRef", why)
         if "Kptfile" not in contents:
-            raise refuse(name.object_name, "spec.tasks[0].clone.upstreamRef", f'package "{name.package}" is missing Kptfile')
+            raise refuse(
+                name.object_name, "spec.tasks[0].clone.upstreamRef", f'package "{name.package}" is missing Kptfile'
+            )
         context = name.package if held.repository.settings.deployment else None
         try:
             return clone_package(

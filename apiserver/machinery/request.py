@@ -62,7 +62,7 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
             namespace, rest = inside, rest[2:]
     resource, name, subresource, *excess = (*rest, "", "")[: max(3, len(rest))]
     return RequestInfo(
-        verb=_refined(verb, name, watch_path or flag(query, "watch")),
+        verb="watch" if watch_path and verb == "get" else _refined(verb, name, flag(query, "watch")),
         path=path,
         group=group,
         version=version,

@@ -168,9 +168,7 @@ class Creater(Protocol):
 class Updater(Protocol):
     """Answers PUT and PATCH; the bool tells that the object was created."""
 
-    async def update(
-        self, scope: Scope, name: str, change: Change, options: WriteOptions
-    ) -> tuple[Item, bool]: ...
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]: ...
 
 
 @runtime_checkable

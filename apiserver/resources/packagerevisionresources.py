@@ -11,13 +11,13 @@ import orjson
 from apiserver.engine.revision_body import BINARY_FILES
 from apiserver.engine.service import PackageService
 from apiserver.machinery.rest import Change, GetOptions, Item, ItemList, ListOptions, Scope, WriteOptions
-from apiserver.resources.reading import item_or_404, list_entries
 from apiserver.resources.packagerevisions import namespace_of
 from apiserver.resources.porch import (
-    select_revisions,
     package_revision_definition,
     package_revision_resources_definition,
+    select_revisions,
 )
+from apiserver.resources.reading import item_or_404, list_entries
 from krm.meta.errors import BadRequest, NotFound, ServiceUnavailable
 from krm.package.contents import Contents, File, binary_paths, texts
 from storage.bodies import decode

@@ -19,8 +19,8 @@ from apiserver.machinery.rest import (
     WriteOptions,
 )
 from apiserver.resources.objects import NamespaceCheck
+from apiserver.resources.porch import package_revision_definition, select_revisions
 from apiserver.resources.reading import item_or_404, list_entries, open_watch
-from apiserver.resources.porch import select_revisions, package_revision_definition
 from apiserver.rules.lifecycle import Door
 from krm.meta.errors import Conflict
 from storage.interfaces import Entry, ObjectStore
@@ -74,9 +74,7 @@ class PackageRevisions:
         def check(entry: Entry) -> None:
             check_preconditions(entry, options)
 
-        return await self._service.delete(
-            namespace_of(scope), name, check, scope.user.name, dry_run=options.dry_run
-        )
+        return await self._service.delete(namespace_of(scope), name, check, scope.user.name, dry_run=options.dry_run)
 
 
 def check_preconditions(entry: Entry, options: DeleteOptions) -> None:
@@ -85,7 +83,10 @@ def check_preconditions(entry: Entry, options: DeleteOptions) -> None:
     Raises:
         Conflict: uid or resourceVersion differ.
     """
-    for what, wanted, actual in (("UID", options.uid, entry.uid), ("ResourceVersion", options.resource_version, str(entry.rv))):
+    for what, wanted, actual in (
+        ("UID", options.uid, entry.uid),
+        ("ResourceVersion", options.resource_version, str(entry.rv)),
+    ):
         if wanted and wanted != actual:
             why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
             raise Conflict.of(package_revision_definition().resource, entry.name, why)
@@ -109,5 +110,3 @@ class PackageRevisionApproval:
             namespace_of(scope), name, change, scope.user.name, Door.APPROVAL, dry_run=options.dry_run
         )
         return entry, False
-
-

@@ -49,7 +49,7 @@ def package_revision_definition() -> Definition:
             Column("Lifecycle", "string", lambda obj: obj["spec"].get("lifecycle", ""), "Where it is in its life."),
             Column("Repository", "string", lambda obj: obj["spec"].get("repository", ""), "Name of its Repository."),
         ),
-        selectable={name: _never_extracted for name in SELECTABLE},
+        selectable=dict.fromkeys(SELECTABLE, _never_extracted),
         generation=False,
     )
 
@@ -69,7 +69,7 @@ def package_revision_resources_definition() -> Definition:
             Column("Repository", "string", lambda obj: obj["spec"].get("repository", ""), "Name of its Repository."),
             Column("Files", "integer", lambda obj: len(obj["spec"].get("resources") or {}), "Number of text files."),
         ),
-        selectable={name: _never_extracted for name in SELECTABLE},
+        selectable=dict.fromkeys(SELECTABLE, _never_extracted),
         generation=False,
     )
 
@@ -78,7 +78,9 @@ def _spec_columns() -> tuple[Column, Column, Column]:
     return (
         Column("Package", "string", lambda obj: obj["spec"].get("packageName", ""), "Path of the package."),
         Column("WorkspaceName", "string", lambda obj: obj["spec"].get("workspaceName", ""), "Line of edits."),
-        Column("Revision", "integer", lambda obj: obj["spec"].get("revision", 0), "0 until published, -1 for a branch."),
+        Column(
+            "Revision", "integer", lambda obj: obj["spec"].get("revision", 0), "0 until published, -1 for a branch."
+        ),
     )
 
 
@@ -155,9 +157,7 @@ def _check_term(term: FieldTerm) -> None:
     if term.operator not in ("=", "=="):
         raise BadRequest(f'unsupported fieldSelector operator "{term.operator}" for field "{term.field}"')
     if not term.value:
-        raise BadRequest(
-            f'unsupported fieldSelector value "" for field "{term.field}" with operator "{term.operator}"'
-        )
+        raise BadRequest(f'unsupported fieldSelector value "" for field "{term.field}" with operator "{term.operator}"')
     if term.field == "spec.lifecycle" and term.value not in set(Lifecycle):
         raise BadRequest(f'unsupported fieldSelector value "{term.value}" for field "spec.lifecycle"')
 

@@ -102,7 +102,7 @@ def check_revision(definition: Definition, current: Json, wanted: Json) -> None:
         raise Invalid.of(definition.kind, definition.group, name, [cause])
 
 
-def prepare_update(  # noqa: PLR0917 - the write's whole situation
+def prepare_update(
     definition: Definition,
     schema: CompiledSchema,
     current: Json,

@@ -10,9 +10,7 @@ from apiserver.rules.lifecycle import GATED, GROUP, KIND, Lifecycle
 from krm.meta.errors import Cause, Invalid
 
 
-def unmet_gates(
-    gates: Iterable[Mapping[str, Any]], conditions: Iterable[Mapping[str, Any]]
-) -> list[tuple[str, str]]:
+def unmet_gates(gates: Iterable[Mapping[str, Any]], conditions: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return (gate, message of its condition) for each gate that no condition satisfies, in the package's order.
 
     A gate is met only by a condition of its type whose status is "True"; a missing condition
