@@ -1,4 +1,5 @@
 import hashlib
+import shutil
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -154,3 +155,25 @@ def test_a_full_disk_says_so_and_leaves_nothing(
 
     assert list((tmp_path / "pack").iterdir()) == []
     assert not store.has(blob(b"x").oid)
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_git_indexes_large_packs_and_what_it_refuses_python_explains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sound: bool
+) -> None:
+    (tmp_path / "objects" / "pack").mkdir(parents=True)
+    (tmp_path / "refs").mkdir()
+    (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")
+    monkeypatch.setattr("storage.git.objectstore.GIT_INDEXES_ABOVE", 0)
+    with_git = ObjectStore(tmp_path / "objects", git=shutil.which("git"), limits=LIMITS)
+    if not sound:
+        with pytest.raises(CorruptObject):
+            receive(with_git, HOSTILE["not zlib"])
+        return
+    # Only git can have written the index now.
+    monkeypatch.delattr("storage.git.objectstore.index_pack")
+
+    receive(with_git, sealed(entry(3, b"hello"), 1))
+
+    assert with_git.read(blob(b"hello").oid) == blob(b"hello")
+    assert len(list((tmp_path / "objects" / "pack").iterdir())) == 2
