@@ -69,8 +69,10 @@ def lease_like() -> Definition:
 
 
 @contextlib.asynccontextmanager
-async def api_server(*, body_limit: int = 64 * 1024, request_seconds: float = 20.0) -> AsyncIterator[Api]:
-    """Serve until the block ends."""
+async def api_server(
+    *, http: bool = True, body_limit: int = 64 * 1024, request_seconds: float = 20.0
+) -> AsyncIterator[Api]:
+    """Serve until the block ends; without ``http`` the client calls the application directly (no watches then)."""
     with tempfile.TemporaryDirectory(prefix="api-") as folder:
         database = Path(folder) / "log.db"
         shutil.copy(_migrated(), database)
@@ -87,8 +89,12 @@ async def api_server(*, body_limit: int = 64 * 1024, request_seconds: float = 20
             body_limit=body_limit,
             request_seconds=request_seconds,
         )
-        async with _listening(machinery) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
-            yield Api(store, machinery, client, url, stopping)
+        app = Starlette(routes=machinery.routes())
+        async with contextlib.AsyncExitStack() as stack:
+            url = await stack.enter_async_context(_listening(app)) if http else "http://direct"
+            transport = None if http else httpx2.ASGITransport(app)
+            client = httpx2.AsyncClient(base_url=url, timeout=30, transport=transport)
+            yield Api(store, machinery, await stack.enter_async_context(client), url, stopping)
             stopping.set()
         await store.stop()
 
@@ -106,9 +112,9 @@ def _served(store: WatchedStore) -> list[Served]:
 
 
 @contextlib.asynccontextmanager
-async def _listening(machinery: ApiMachinery) -> AsyncIterator[str]:
+async def _listening(app: Starlette) -> AsyncIterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(Starlette(routes=machinery.routes()), log_level="error", lifespan="off", loop="asyncio")
+    config = uvicorn.Config(app, log_level="error", lifespan="off", loop="asyncio")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     running = asyncio.create_task(server.serve(sockets=[listener]))

@@ -218,6 +218,9 @@ class Endpoint:
                 raise NotFound.of(self.definition.resource, call.info.name)
             wanted = patch(current)
             self._check_name(call, wanted)
+            if not wanted["metadata"].get("resourceVersion"):
+                # A patch that removes it (kubectl apply after kubectl replace does) makes no condition.
+                wanted["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"]
             return wanted
 
         return await self._changed(call, self._resource, apply, options, form)
