@@ -16,6 +16,8 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
+import yaml
+
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 TIMEOUT = 60.0
 """Seconds one kubectl command may take; a hung server must fail a test, not the suite."""
@@ -73,7 +75,7 @@ class Kubectl:
 
     def apply(self, *objects: Object) -> str:
         """Apply objects."""
-        return self.ok("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        return self.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
     def create(self, created: Object) -> Object:
         """Create one object and return it as the server answered."""

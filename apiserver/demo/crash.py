@@ -11,7 +11,7 @@ from collections.abc import Callable
 from apiserver.demo.narration import Narrator
 from apiserver.demo.surroundings import Server
 
-ROUNDS = 3
+ROUNDS = 2
 LATEST = 0.25
 """Seconds after which the kill comes at the latest; kubectl itself takes about 0.1 s to send its request."""
 PATIENCE = 30.0
@@ -44,8 +44,8 @@ def tell_crash(narrator: Narrator, server: Server, refs: Refs) -> None:
         return
     for number in range(1, ROUNDS + 1):
         name = f"deployments.crash-{number}.v1"
-        narrator.write("crash.yaml", REVISION.format(number=number))
-        narrator.show("kubectl", "create", "-f", "crash.yaml")
+        narrator.write(f"crash-{number}.yaml", REVISION.format(number=number))
+        narrator.show("kubectl", "create", "-f", f"crash-{number}.yaml")
         _save(narrator, server, name)
         narrator.show(
             "kubectl", "patch", "packagerevision", name, "--type=merge", "-p", '{"spec":{"lifecycle":"Proposed"}}'

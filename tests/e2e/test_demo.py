@@ -27,7 +27,7 @@ def test_the_demo_tells_its_story_on_a_server_of_its_own(tmp_path: Path) -> None
     ):
         assert command in done.stdout
     assert "✓ it saw deployments.assets.v1 go through" in done.stdout
-    assert done.stdout.count("# kill -9 after") == 6
+    assert done.stdout.count("# kill -9 after") == 4
     assert list(tmp_path.glob("porch-demo-*")) == [], "its folder is removed"
 
 

@@ -131,7 +131,7 @@ def delete_first(kubectl: Kubectl, remote: Remote) -> None:
     assert "must be proposed for deletion by setting spec.lifecycle to 'DeletionProposed'" in refused.stderr
     commit = refs(remote.path)["refs/tags/assets/v1"]
     lifecycle(kubectl, FIRST, "DeletionProposed")
-    assert refs(remote.path)["refs/heads/deletionProposed/assets/v1"] == commit
+    eventually(lambda: _is_at(remote, "refs/heads/deletionProposed/assets/v1", commit))
     kubectl.ok("delete", "packagerevision", FIRST)
     gone = kubectl("get", "packagerevision", FIRST)
     assert "NotFound" in gone.stderr
@@ -215,3 +215,7 @@ def test_deleting_a_namespace_unregisters_everything_in_it_and_leaves_git_alone(
     for resource in ("packagerevisions", "repositories", "configmaps", "secrets"):
         assert kubectl.ok("get", resource, "-o", "name") == ""
     assert refs(empty_remote.path) == before
+
+
+def _is_at(remote: Remote, ref: str, commit: str) -> None:
+    assert refs(remote.path).get(ref) == commit
