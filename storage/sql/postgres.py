@@ -109,8 +109,9 @@ class PostgresDatabase:
         await self.marks()
         listening = asyncio.Event()
         self._listening = asyncio.create_task(self._listen(on_commit, listening), name="log listener")
-        async with asyncio.timeout(CONNECT_SECONDS):
-            await listening.wait()
+        with unavailable():
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await listening.wait()
 
     async def close(self) -> None:
         """Close every connection."""

@@ -84,8 +84,12 @@ class WatchedStore:
         Raises:
             StoreUnavailable: the database cannot be opened.
         """
-        await self._database.open(self._follower.kick)
-        await self._resources.load()
+        try:
+            await self._database.open(self._follower.kick)
+            await self._resources.load()
+        except BaseException:
+            await self._database.close()
+            raise
         self._running = True
         self._tasks.append(asyncio.create_task(self._compactor.run(), name="compactor"))
         if self._database.shared:
