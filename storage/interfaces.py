@@ -368,9 +368,7 @@ class ObjectStore(Protocol):
         """
         ...
 
-    async def write(
-        self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()
-    ) -> Sequence[Entry]:
+    async def write(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()) -> Sequence[Entry]:
         """Commit all mutations and outbox changes in one transaction; return entries in order.
 
         When it returns, the rows are durable and applied to the caches. A cancelled caller does not undo the

@@ -114,6 +114,10 @@ class PackageIndex:
         held = self._repositories.get((namespace, repository))
         return held.packages.get(path) if held else None
 
+    def repositories(self) -> list[tuple[str, str]]:
+        """Return (namespace, name) of every repository that has revisions."""
+        return list(self._repositories)
+
     def packages(self, namespace: str, repository: str) -> Iterator[Package]:
         """Yield every package of a repository."""
         held = self._repositories.get((namespace, repository))

@@ -128,8 +128,12 @@ class Repositories:
     def start(self) -> None:
         """Begin to serve every Repository in the store."""
         self._running = True
+        registered = set()
         for entry in self._store.snapshot(RESOURCE):
+            registered.add((entry.namespace, entry.name))
             self._follow(Event(entry.rv, EventType.ADDED, entry, None))
+        for key in set(self._index.repositories()) - registered:
+            self._forget(key, None, None)  # the server stopped while the repository was being removed
 
     async def stop(self) -> None:
         """End all background work; what is acknowledged stays in the outbox."""
@@ -157,8 +161,7 @@ class Repositories:
             held.wake.set()
 
     def _open(self, settings: RepositorySettings) -> Held:
-        digest = hashlib.sha256(f"{settings.key}\n{settings.uid}".encode()).hexdigest()[:16]
-        folder = self._options.folder / f"{settings.name}-{digest}.git"
+        folder = self._folder(settings)
         repository = RegisteredRepository(settings, folder, self._store, self._pool, self._options.git_timeout)
         synchronizer = Synchronizer(repository, self._store, self._index, self._recorder, self._reading)
         held = Held(repository, RemoteQueue(repository, synchronizer.sync), synchronizer)
@@ -168,12 +171,21 @@ class Repositories:
         held.dirty.set()
         return held
 
+    def _folder(self, settings: RepositorySettings) -> Path:
+        """Return where the clone lies; a repository registered anew under the same name gets a new one."""
+        digest = hashlib.sha256(f"{settings.key}\n{settings.uid}".encode()).hexdigest()[:16]
+        return self._options.folder / f"{settings.name}-{digest}.git"
+
     def _close(self, key: tuple[str, str], entry: Entry | None) -> None:
         """Stop serving a repository; ``entry`` is its object when a finalizer has to be taken off."""
         held = self._held.pop(key, None)
         if held is None and entry is None:
             return
-        task = asyncio.create_task(self._unregister(key, held))
+        folder = held.repository.folder if held else self._folder(read_settings(decode(entry))) if entry else None
+        self._forget(key, held, folder)
+
+    def _forget(self, key: tuple[str, str], held: Held | None, folder: Path | None) -> None:
+        task = asyncio.create_task(self._unregister(key, held, folder))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -246,7 +258,7 @@ class Repositories:
                 raise result
         return any(job.postponed for job in jobs)
 
-    async def _unregister(self, key: tuple[str, str], held: Held | None) -> None:
+    async def _unregister(self, key: tuple[str, str], held: Held | None, folder: Path | None) -> None:
         """Push the last drafts if the remote answers, forget everything of the repository, leave Git as it is."""
         namespace, name = key
         if held is not None:
@@ -263,9 +275,8 @@ class Repositories:
         await self._forget_revisions(namespace, name)
         await self._store.outbox.drop_repository(f"{namespace}/{name}")
         await self._release(namespace, name)
-        if held is not None:
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(shutil.rmtree, held.repository.folder, ignore_errors=True)
+        if folder is not None:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _forget_revisions(self, namespace: str, name: str) -> None:
         while entries := list(self._index.revisions(namespace, name))[:WRITE_CHUNK]:
