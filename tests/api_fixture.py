@@ -113,7 +113,9 @@ def _served(store: WatchedStore) -> list[Served]:
 
 @contextlib.asynccontextmanager
 async def _listening(app: Starlette) -> AsyncIterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
+    # With the protocol named, asyncio switches Nagle's delay off, as it does for sockets of its own.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="error", lifespan="off", loop="asyncio")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]

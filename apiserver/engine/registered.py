@@ -127,6 +127,8 @@ class RegisteredRepository:
         self._objects: Overlay | None = None
         self.synced = False
         """The registered branch and the revisions are known at least once."""
+        self.damaged = False
+        """Objects that should be in the clone are not; the next sync gets everything anew."""
 
     async def open(self) -> None:
         """Open or create the bare clone and bring back what the outbox holds. Safe to repeat."""

@@ -72,6 +72,7 @@ class Synchronizer:
         before = dict(repository.clone.refs)
         after = await repository.converse(self._fetch, before)
         full = not repository.synced
+        await repository.converse(repository.clone.consolidate)
         if not full and before == after:
             return False
         async with self._reading:
@@ -94,8 +95,9 @@ class Synchronizer:
                 refs = repository.clone.list_remote(remote)
             elif any(ref.startswith(HEADS) for ref in refs):
                 raise BranchMissing(settings.branch)
-        if refs != before:
-            repository.clone.fetch(remote, refs)
+        if refs != before or repository.damaged:
+            repository.clone.fetch(remote, refs, complete=repository.damaged)
+            repository.damaged = False
         return refs
 
     def _create_branch(self, remote: Any) -> None:

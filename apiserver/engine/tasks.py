@@ -21,7 +21,7 @@ from krm.package.kptfile import KptfileError
 from storage.bodies import decode
 from storage.git.clone import Clone
 from storage.git.commits import parse_commit
-from storage.git.errors import GitError, RemoteUnavailable
+from storage.git.errors import GitError, ObjectMissing, RemoteUnavailable
 from storage.git.objects import ObjectSource
 from storage.git.remote import Remote
 from storage.git.trees import read_package
@@ -99,6 +99,9 @@ class StartingContents:
         try:
             return await repository.run(read_contents, repository.objects, commit, path)
         except GitError as error:
+            if isinstance(error, ObjectMissing):
+                repository.damaged = True
+                held.wake.set()
             why = f'the content of package revision "{entry.name}" cannot be read: {error}; it is there again after the next sync'
             raise ServiceUnavailable(why) from error
 

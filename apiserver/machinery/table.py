@@ -7,6 +7,7 @@ columns replaces them. Rows of other kinds are served as they lie in the cache. 
 import re
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 import orjson
 
@@ -17,6 +18,18 @@ from krm.meta.errors import BadRequest
 _METADATA_HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
 # Cells are scalars, so this byte sequence cannot stand inside them: quotes in strings are escaped.
 _BEFORE_OBJECT = b'],"object":'
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
+# Below how many seconds a duration is said in which unit, and what remains in which (the same: nothing).
+_STEPS = (
+    (120, "s", "s"),
+    (600, "m", "s"),
+    (3 * 3600, "m", "m"),
+    (8 * 3600, "h", "m"),
+    (48 * 3600, "h", "h"),
+    (8 * 86_400, "d", "h"),
+    (2 * 365 * 86_400, "d", "d"),
+    (8 * 365 * 86_400, "y", "d"),
+)
 _DATE_MARK = re.compile(rb'"\\u0000date:([^"\\]*)"')
 
 
@@ -68,7 +81,8 @@ class Columns:
         end = row.index(_BEFORE_OBJECT)
         cells = row[:end]
         if self.dated:
-            cells = _DATE_MARK.sub(lambda mark: b'"' + _age(mark.group(1), now) + b'"', cells)
+            seconds = int(now.timestamp())
+            cells = _DATE_MARK.sub(lambda mark: b'"%b"' % _age(mark[1], seconds), cells)
         if include is Include.NONE:
             return cells + b"]}"
         if include is Include.OBJECT:
@@ -114,33 +128,24 @@ def human_duration(seconds: float) -> str:
     if total < -1:
         return "<invalid>"
     total = max(total, 0)
-    minutes, hours, days = total // 60, total // 3600, total // 86400
-    years = days // 365
-    limits = (
-        (120, f"{total}s"),
-        (600, _pair(minutes, "m", total % 60, "s")),
-        (3 * 3600, f"{minutes}m"),
-        (8 * 3600, _pair(hours, "h", minutes % 60, "m")),
-        (48 * 3600, f"{hours}h"),
-        (8 * 86400, _pair(days, "d", hours % 24, "h")),
-        (2 * 365 * 86400, f"{days}d"),
-        (8 * 365 * 86400, _pair(years, "y", days % 365, "d")),
-    )
-    return next((shown for limit, shown in limits if total < limit), f"{years}y")
+    for limit, unit, small_unit in _STEPS:
+        if total < limit:
+            size, small_size = _SECONDS[unit], _SECONDS[small_unit]
+            rest = total % size // small_size
+            return f"{total // size}{unit}{rest}{small_unit}" if rest and unit != small_unit else f"{total // size}{unit}"
+    return f"{total // _SECONDS['y']}y"
 
 
-def _pair(large: int, unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
-
-
-def _age(text: bytes, moment: datetime) -> bytes:
+@lru_cache(maxsize=16_384)
+def _age(text: bytes, moment: int) -> bytes:
+    """Return the age of a timestamp at ``moment``, in seconds since the epoch; many objects share both."""
     try:
         then = datetime.fromisoformat(text.decode())
     except ValueError:
         return b"<unknown>"
     if then.tzinfo is None:
         then = then.replace(tzinfo=UTC)
-    return human_duration((moment - then).total_seconds()).encode()
+    return human_duration(moment - then.timestamp()).encode()
 
 
 def _metadata_of(decoded: Json) -> bytes:

@@ -4,12 +4,13 @@ import asyncio
 import json
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
 
 import pytest
 from api_fixture import Api, api_server
 
-Run = Callable[..., Awaitable[tuple[int, str]]]
+Run = Callable[..., Coroutine[Any, Any, tuple[int, str]]]
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 REPOSITORY = """\
 apiVersion: config.porch.kpt.dev/v1alpha1

@@ -50,9 +50,9 @@ class Watching:
 
 @contextlib.asynccontextmanager
 async def watching(
-    api: Api, path: str = MAPS, headers: dict[str, str] | None = None, **query: str
+    api: Api, query: dict[str, str] | None = None, *, path: str = MAPS, headers: dict[str, str] | None = None
 ) -> AsyncIterator[Watching]:
-    async with api.client.stream("GET", path, params={"watch": "true", **query}, headers=headers) as response:
+    async with api.client.stream("GET", path, params={"watch": "true", **(query or {})}, headers=headers) as response:
         assert response.status_code == 200
         assert response.headers["content-type"] == "application/json"
         yield Watching(response)
@@ -76,7 +76,7 @@ async def test_a_watch_from_a_revision_tells_every_later_change_in_order(api: Ap
     await put(api, "old")
     revision = str(api.store.rv)
     await put(api, "a")
-    async with watching(api, resourceVersion=revision) as watch:
+    async with watching(api, {"resourceVersion": revision}) as watch:
         changed = await label(api, "a", x="y")
         await api.client.delete(f"{MAPS}/a")
         first, second, third = await watch.next(), await watch.next(), await watch.next()
@@ -90,14 +90,15 @@ async def test_a_watch_from_a_revision_tells_every_later_change_in_order(api: Ap
 async def test_a_watch_without_revision_begins_with_what_is_there(api: Api) -> None:
     await put(api, "b")
     await put(api, "a")
-    for query in ({}, {"resourceVersion": "0"}):
-        async with watching(api, **query) as watch:
+    queries: list[dict[str, str]] = [{}, {"resourceVersion": "0"}]
+    for query in queries:
+        async with watching(api, query) as watch:
             assert await watch.take(2) == [("ADDED", "a"), ("ADDED", "b")]
 
 
 async def test_objects_come_and_go_with_their_labels(api: Api) -> None:
     await put(api, "a", app="x")
-    async with watching(api, labelSelector="app=x", resourceVersion=str(api.store.rv)) as watch:
+    async with watching(api, {"labelSelector": "app=x", "resourceVersion": str(api.store.rv)}) as watch:
         left_at = (await label(api, "a", app="y"))["metadata"]["resourceVersion"]
         left = await watch.next()
         await label(api, "a", app="x")
@@ -115,7 +116,7 @@ async def test_objects_come_and_go_with_their_labels(api: Api) -> None:
 async def test_streaming_lists_end_with_one_marked_bookmark(api: Api) -> None:
     await put(api, "a")
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-    async with watching(api, **query) as watch:
+    async with watching(api, query) as watch:
         added, bookmark = await watch.next(), await watch.next()
         await put(api, "b")
         live = await watch.take(1)
@@ -138,7 +139,7 @@ async def test_streaming_lists_end_with_one_marked_bookmark(api: Api) -> None:
 async def test_without_initial_events_only_changes_are_told(api: Api) -> None:
     await put(api, "a")
     query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
-    async with watching(api, **query) as watch:
+    async with watching(api, query) as watch:
         await put(api, "b")
 
         assert await watch.take(1) == [("ADDED", "b")]
@@ -167,9 +168,9 @@ async def test_watchers_of_one_form_share_the_encoded_frame(api: Api) -> None:
 async def test_a_watch_by_name_tells_of_one_object(api: Api) -> None:
     await put(api, "a")
     await put(api, "b")
-    async with watching(api, fieldSelector="metadata.name=b", resourceVersion="0") as watch:
+    async with watching(api, {"fieldSelector": "metadata.name=b", "resourceVersion": "0"}) as watch:
         assert await watch.take(1) == [("ADDED", "b")]
-    async with watching(api, "/api/v1/watch/namespaces/default/configmaps/b") as watch:
+    async with watching(api, path="/api/v1/watch/namespaces/default/configmaps/b") as watch:
         await label(api, "a", x="y")
         await label(api, "b", x="y")
 
@@ -183,7 +184,7 @@ async def test_a_compacted_revision_is_told_as_an_error_event(api: Api, monkeypa
         raise Compacted(2, 5)
 
     monkeypatch.setattr(api.store, "watch", lost)
-    async with watching(api, resourceVersion="2") as watch:
+    async with watching(api, {"resourceVersion": "2"}) as watch:
         event = await watch.next()
 
         assert await watch.ended()
@@ -193,7 +194,7 @@ async def test_a_compacted_revision_is_told_as_an_error_event(api: Api, monkeypa
 
 
 async def test_a_future_revision_is_told_as_an_error_event(api: Api) -> None:
-    async with watching(api, resourceVersion=str(api.store.rv + 1000)) as watch:
+    async with watching(api, {"resourceVersion": str(api.store.rv + 1000)}) as watch:
         event = await watch.next()
 
     assert event["object"]["code"] == 504
@@ -202,7 +203,7 @@ async def test_a_future_revision_is_told_as_an_error_event(api: Api) -> None:
 
 async def test_a_watch_ends_at_its_time_after_a_last_bookmark(api: Api) -> None:
     began = time.monotonic()
-    async with watching(api, timeoutSeconds="3", allowWatchBookmarks="true") as watch:
+    async with watching(api, {"timeoutSeconds": "3", "allowWatchBookmarks": "true"}) as watch:
         bookmark = await watch.next()
         marked = time.monotonic() - began
         clean = await watch.ended()

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote, running_engine
 
 from apiserver.engine.repositories import RESOURCE
-from krm.meta.errors import Conflict, Forbidden, Invalid, NotFound
+from krm.meta.errors import Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
 from storage.interfaces import Mutation, ObjectKey, Op
 
@@ -439,3 +440,19 @@ async def test_removing_a_repository_forgets_its_revisions_and_leaves_git(engine
 
     await eventually(lambda: engine.entry(name) is None)
     assert "refs/heads/drafts/app/v1" in refs(remote)
+
+
+async def test_objects_that_are_lost_from_the_clone_are_fetched_again(engine: Engine, remote: Path) -> None:
+    name = (await engine.create("app")).name
+    await engine.move(name, "Proposed")
+    await engine.approve(name)
+    held = engine.repositories.get(NAMESPACE, "repo")
+    objects = held.repository.folder / "objects"
+    for part in objects.glob("??"):
+        shutil.rmtree(part)
+
+    with pytest.raises(ServiceUnavailable, match="cannot be read"):
+        await engine.contents(name)
+
+    await eventually(lambda: not held.repository.damaged)
+    assert "Kptfile" in await engine.contents(name)
