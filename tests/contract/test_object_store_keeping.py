@@ -1,5 +1,47 @@
 # ruff: noqa: F811 # fixtures are imported and then named as parameters
-"""What every object store keeps over a restart, drops by compaction, and holds in its outbox."""The next ``count`` events."""
+"""What every object store keeps over a restart, drops by compaction, and holds in its outbox."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from object_store_cases import (  # fixtures are found by name
+    RESOURCE,
+    SECRETS,
+    create,
+    delete,
+    index,
+    key,
+    new_database,  # noqa: F401
+    open_store,
+    postgres_server,  # noqa: F401
+    sqlite_template,  # noqa: F401
+    target,  # noqa: F401
+    update,
+)
+
+from storage.interfaces import (
+    Compacted,
+    Event,
+    GitObject,
+    ListQuery,
+    OutboxChange,
+    StaleWrite,
+    Watch,
+)
+from storage.sealing import Sealer
+from storage.sql.migrate import Target
+from storage.watchcache.store import WatchedStore
+
+
+@pytest.fixture
+async def store(target: Target) -> AsyncIterator[WatchedStore]:
+    async with open_store(target) as opened:
+        yield opened
+
+
+async def take(watch: Watch, count: int) -> list[Event]:
+    """The next ``count`` events."""
     events: list[Event] = []
     async with asyncio.timeout(5):
         async for batch in watch:
@@ -170,5 +212,3 @@ class TestOutbox:
     async def test_revisions_do_not_move_with_the_outbox_alone(self, store: WatchedStore) -> None:
         assert await store.write([], [OutboxChange("ns/repo", "rev", [self.BLOB])]) == []
         assert store.rv == 0
-
-
