@@ -17,8 +17,6 @@ from krm.package.yaml_reader import YamlError, read_document
 _DETAILED: Version = (0, 2, 1)
 """From here on results carry severity, resource and values, and secrets are hidden."""
 _SETTER = re.compile(r"\$\{([^${}]*)\}")
-_MOST_GROUPS = 20
-"""Setters of one pattern whose values may be derived: each is a greedy group, and their work multiplies."""
 _PLAIN_UNSAFE = re.compile(r"^[\s\-?:,\[\]{}#&*!|>'\"%@`]|[\n\r\t]|: |:$| #|\s$|[\[\]{},]")
 _SAFE_START = re.compile(r"-[^\s\-]|[?:][^\s]")
 
@@ -93,17 +91,41 @@ def _resolve(comment: SetterComment, setters: Mapping[str, str]) -> str | None:
 def _derived(comment: SetterComment, missing: list[str]) -> dict[str, str]:
     """Read the values of setters that were not given out of the current text."""
     parts = _SETTER.split(comment.pattern)
-    names = parts[1::2]
-    if not missing or len(names) > _MOST_GROUPS:
+    names, literals = parts[1::2], parts[0::2]
+    # Two setters without anything between them cannot be told apart.
+    if not missing or "\n" in comment.value or not all(literals[1:-1]):
         return {}
-    pattern = "".join("(.*)" if place % 2 else re.escape(part) for place, part in enumerate(parts))
-    # Adjacent greedy groups would let hostile text make the match exponential, and cannot be told apart anyway.
-    if "(.*)(.*)" in pattern:
+    values = _captured(comment.value, literals)
+    if not all(values):
         return {}
-    found = re.search(pattern, comment.value)
-    if found is None or not all(found.groups()):
-        return {}
-    return {name: value for name, value in zip(names, found.groups(), strict=True) if name in missing}
+    return {name: value for name, value in zip(names, values, strict=True) if name in missing}
+
+
+def _captured(text: str, literals: list[str]) -> list[str]:
+    """Return what greedy groups between ``literals`` capture, empty strings when they do not match.
+
+    The same as a regular expression of ``(.*)`` groups finds, without its backtracking: the first literal
+    stands as far left as it can, every other as far right as those behind it allow.
+    """
+    nothing = [""] * (len(literals) - 1)
+    start = text.find(literals[0])
+    if start < 0:
+        return nothing
+    end = len(text)
+    places = []
+    for literal in reversed(literals[1:]):
+        end = text.rfind(literal, 0, end)
+        if end < 0:
+            return nothing
+        places.append(end)
+    left = start + len(literals[0])
+    captured = []
+    for place, literal in zip(reversed(places), literals[1:], strict=True):
+        if place < left:
+            return nothing
+        captured.append(text[left:place])
+        left = place + len(literal)
+    return captured
 
 
 def _written(value: str, style: str | None) -> str:

@@ -5,7 +5,7 @@ Source: ``kpt.md`` 1.9, ``porch-api.md`` 3.3, ``decisions.md`` 16.
 
 from typing import Any
 
-from krm.package.contents import REGULAR, Contents, File
+from krm.package.contents import EXECUTABLE, REGULAR, Contents, File
 from krm.package.documents import read_file
 from krm.package.yaml_edit_text import edit_document, new_document
 from krm.package.yaml_reader import YamlError, plain_copy
@@ -42,17 +42,28 @@ def with_package_context(contents: Contents, name: str, package_path: str) -> di
     """
     new = dict(contents)
     wanted = {"name": name, "package-path": package_path}
-    file = contents.get(CONTEXT_PATH)
-    if file is None:
-        new[CONTEXT_PATH] = File(new_package_context(wanted).encode())
-        return new
-    edited = _with_context(file.data, wanted)
-    if edited is not None:
-        new[CONTEXT_PATH] = File(edited, file.mode)
-    else:
-        # The file holds something else, or is no YAML; upstream's generator writes over it, too.
-        new[CONTEXT_PATH] = File(new_package_context(wanted).encode(), REGULAR)
+    for path in _candidates(contents):
+        file = contents[path]
+        edited = _with_context(file.data, wanted)
+        if edited is not None:
+            new[path] = File(edited, file.mode)
+            return new
+    # A file of that name that holds something else is written over, as upstream's generator does.
+    new[CONTEXT_PATH] = File(new_package_context(wanted).encode())
     return new
+
+
+def _candidates(contents: Contents) -> list[str]:
+    """Return the root package's files that may hold the context, the usual one first."""
+    named = [
+        path
+        for path, file in contents.items()
+        if "/" not in path
+        and path.endswith((".yaml", ".yml"))
+        and file.mode in (REGULAR, EXECUTABLE)
+        and CONTEXT_NAME.encode() in file.data
+    ]
+    return sorted(named, key=lambda path: (path != CONTEXT_PATH, path))
 
 
 def _with_context(data: bytes, wanted: dict[str, str]) -> bytes | None:

@@ -62,6 +62,15 @@ def test_context_keeps_its_other_keys_and_comments() -> None:
     assert new == old.replace(b"name: example", b"name: app") + b"  package-path: a/app\n"
 
 
+def test_context_in_another_file_is_found() -> None:
+    old = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kptfile.kpt.dev\ndata: {}\n"
+
+    made = with_package_context({"ctx.yaml": File(old)}, "app", "a/app")
+
+    assert set(made) == {"ctx.yaml"}
+    assert read_document(made["ctx.yaml"].data)["data"] == {"name": "app", "package-path": "a/app"}
+
+
 @pytest.mark.parametrize("name", ["bucket", "configmap"])
 def test_clone_sets_upstream_name_and_merge_keys(name: str) -> None:
     contents = _package(DATA / "porch" / "clone" / name)

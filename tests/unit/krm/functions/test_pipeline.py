@@ -1,0 +1,305 @@
+import pytest
+from kpt_cases import DATA, load_package
+
+from krm.functions.builtins import builtin_runner
+from krm.functions.pipeline import Rendered, render
+from krm.functions.resource import Resource
+from krm.functions.runner import FunctionResult, ResourceList
+from krm.package.contents import EXECUTABLE, Contents, File
+from krm.package.init import init_package
+from krm.package.kptfile import parse_kptfile
+from krm.package.yaml_reader import read_document, read_documents
+
+IMAGE = "ghcr.io/kptdev/krm-functions-catalog"
+
+
+def _package(pipeline: str = "", **files: str) -> dict[str, File]:
+    kptfile = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: app\n" + pipeline
+    named = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
+    return {path: File(text.encode()) for path, text in {"Kptfile": kptfile, **named}.items()}
+
+
+def _mutate(image: str, config: str = "", more: str = "") -> str:
+    text = f"pipeline:\n  mutators:\n  - image: {image}\n"
+    return text + (f"    configMap: {config}\n" if config else "") + more
+
+
+def _render(contents: Contents) -> Rendered:
+    return render(contents, builtin_runner())
+
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: y\n"
+
+
+class _Runner:
+    """Runs one Python function whatever the image; the pipeline cannot tell it from any other runner."""
+
+    def __init__(self, change: object) -> None:
+        self._change = change
+
+    def run(self, image: str, resources: ResourceList) -> FunctionResult:
+        items = self._change(resources.items)  # type: ignore[operator]
+        return FunctionResult(resources.items if items is None else items)
+
+    def require(self, image: str) -> None:
+        return
+
+
+def test_new_package_is_only_marked_as_rendered() -> None:
+    contents = init_package("a", "", [], "")
+
+    rendered = _render(contents)
+
+    assert not rendered.failed
+    assert rendered.results == {}
+    assert {path for path, file in rendered.contents.items() if file != contents[path]} == {"Kptfile"}
+    assert parse_kptfile(rendered.contents["Kptfile"].data).conditions[0]["status"] == "True"
+    assert _render(rendered.contents).contents == rendered.contents
+
+
+def test_package_without_kptfile_is_left_alone() -> None:
+    contents = {"a.yaml": File(b"x: [")}
+
+    assert _render(contents) == Rendered(contents, {})
+
+
+def test_setters_give_what_upstream_gives() -> None:
+    directory = DATA / "porch" / "simple-render"
+
+    rendered = _render(load_package(directory / "simple-bucket"))
+
+    wanted = read_document((directory / "expected.txt").read_bytes())
+    del wanted["metadata"]["annotations"]["cnrm.cloud.google.com/blueprint"]  # attribution, which we leave out
+    assert read_document(rendered.contents["bucket.yaml"].data) == wanted
+
+
+def test_unknown_image_fails_with_its_name_and_a_remedy() -> None:
+    contents = load_package(DATA / "porch" / "nested-packages" / "nested-pkg")
+
+    rendered = _render(contents)
+
+    assert rendered.failed
+    assert rendered.contents == contents
+    assert f'function "{IMAGE}/starlark:v0.5" not found' in rendered.error
+    assert "no function runtime is configured" in rendered.error
+    assert rendered.results["exitCode"] == 1
+
+
+def test_image_that_cannot_run_stops_the_package_before_any_function() -> None:
+    seen: list[object] = []
+    pipeline = _mutate("set-labels", "{a: b}", "  - exec: ./run.sh\n")
+
+    rendered = render(_package(pipeline), _Runner(seen.append))
+
+    assert seen == []
+    assert "must run with `--allow-exec` option to allow running function binaries" in rendered.error
+
+
+def test_only_changed_files_are_written_and_only_where_they_change() -> None:
+    untouched = "# odd layout\napiVersion:   v1\r\nkind: Secret\nmetadata: {name: s, namespace:   prod}"
+    contents = _package(_mutate("set-namespace:v0.4.2", "{namespace: prod}"), a_yaml=CONFIG_MAP, b_yaml=untouched)
+    contents["a.yaml"] = File(contents["a.yaml"].data, EXECUTABLE)
+    contents["logo.png"] = File(b"\xff\0")
+
+    rendered = _render(contents)
+
+    assert rendered.contents["b.yaml"] == contents["b.yaml"]
+    assert rendered.contents["logo.png"] == contents["logo.png"]
+    changed = CONFIG_MAP.replace("  name: a\n", "  name: a\n  namespace: prod\n")
+    assert rendered.contents["a.yaml"] == File(changed.encode(), EXECUTABLE)
+
+
+def test_untouched_documents_of_a_changed_file_keep_their_bytes() -> None:
+    text = f"# one\n{CONFIG_MAP}--- # two\napiVersion: x/v1\nkind:   Custom\nmetadata: {{ name: c }}\n---\n# nothing\n"
+
+    rendered = _render(_package(_mutate("set-namespace", "{namespace: prod}"), a_yaml=text))
+
+    assert rendered.contents["a.yaml"].data.decode() == text.replace("  name: a\n", "  name: a\n  namespace: prod\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("kind: X\nmetadata:\n  name: a\n", "a.yaml: resource must have `apiVersion`"),
+        ("apiVersion: v1\nmetadata:\n  name: a\n", "a.yaml: resource must have `kind`"),
+        ("apiVersion: v1\nkind: X\n", "a.yaml: resource must have `metadata.name`"),
+        ("- a\n", "a.yaml: resource must have `metadata`"),
+        ("a: [\n", "a.yaml: yaml: line 2"),
+        ("a: 1\na: 2\n", 'a.yaml: yaml: line 2: mapping key "a" already defined at line 1'),
+    ],
+)
+def test_files_that_are_no_resources_fail_the_render(text: str, reason: str) -> None:
+    rendered = _render(_package(a_yaml=text))
+
+    assert rendered.failed
+    assert reason in rendered.error
+
+
+def test_kustomizations_and_ignored_files_need_not_be_resources() -> None:
+    contents = _package(kustomization_yaml="resources: []\n", sub__draft_yaml="a: [\n", _krmignore="# no\ndraft.yaml\n")
+
+    assert _render(contents).error == ""
+
+
+def test_deep_json_is_refused() -> None:
+    contents = _package(a_json='{"a":' * 300 + "1" + "}" * 300)
+
+    assert "nested deeper than 256 levels" in _render(contents).error
+
+
+def test_json_stays_json() -> None:
+    text = '{\n  "apiVersion": "v1",\n  "kind": "ConfigMap",\n  "metadata": {"name": "a"}\n}\n'
+
+    rendered = _render(_package(_mutate("set-labels", "{a: b}"), a_json=text))
+
+    data = read_document(rendered.contents["a.json"].data)
+    assert data["metadata"] == {"name": "a", "labels": {"a": "b"}}
+    assert rendered.contents["a.json"].data.startswith(b"{\n")
+
+
+def test_deleted_document_goes_with_its_separator() -> None:
+    text = f"{CONFIG_MAP}---\n{CONFIG_MAP.replace('name: a', 'name: b')}---\n{CONFIG_MAP.replace('name: a', 'name: c')}"
+
+    def drop(items: list[Resource]) -> list[Resource]:
+        return [item for item in items if item.data["metadata"]["name"] != "b"]
+
+    rendered = render(_package(_mutate("x"), a_yaml=text), _Runner(drop))
+
+    assert rendered.contents["a.yaml"].data.decode() == f"{CONFIG_MAP}---\n{CONFIG_MAP.replace('name: a', 'name: c')}"
+
+
+def test_file_whose_resources_are_all_deleted_is_removed() -> None:
+    rendered = render(_package(_mutate("x"), a_yaml=CONFIG_MAP), _Runner(lambda items: items[:1]))
+
+    assert set(rendered.contents) == {"Kptfile"}
+
+
+def test_deleting_everything_removes_the_kptfile_too() -> None:
+    assert render(_package(_mutate("x"), a_yaml=CONFIG_MAP), _Runner(lambda _: [])).contents == {}
+
+
+def test_generated_resources_get_a_file_in_their_package() -> None:
+    made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "prod"}}
+    contents = _package()
+    sub = _package(_mutate("x"))
+    contents["sub/Kptfile"] = sub["Kptfile"]
+
+    rendered = render(contents, _Runner(lambda items: [*items, Resource(dict(made))]))
+
+    assert read_document(rendered.contents["sub/prod/secret_s.yaml"].data) == made
+
+
+def test_moved_resource_keeps_its_text_and_leaves_its_file() -> None:
+    def move(items: list[Resource]) -> None:
+        items[-1].path = "b/c.yaml"
+
+    rendered = render(_package(_mutate("x"), a_yaml="# c\n" + CONFIG_MAP), _Runner(move))
+
+    assert "a.yaml" not in rendered.contents
+    assert rendered.contents["b/c.yaml"].data.decode() == "# c\n" + CONFIG_MAP
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("../x.yaml", "function must not modify resources outside of package: resource has path ../x.yaml"),
+        ("/x.yaml", "package paths may not be absolute paths"),
+        ("Kptfile", 'resource at path "Kptfile" and index "0" already exists'),
+    ],
+)
+def test_paths_that_functions_must_not_choose(path: str, reason: str) -> None:
+    def move(items: list[Resource]) -> None:
+        items[-1].path = path
+
+    contents = _package(_mutate("x"), a_yaml=CONFIG_MAP)
+    rendered = render(contents, _Runner(move))
+
+    assert reason in rendered.error
+    assert rendered.contents == contents
+
+
+def test_function_output_must_be_resources() -> None:
+    def spoil(items: list[Resource]) -> None:
+        del items[-1].data["kind"]
+
+    rendered = render(_package(_mutate("x"), a_yaml=CONFIG_MAP), _Runner(spoil))
+
+    assert "output resource list must contain only KRM resources: a.yaml: resource must have `kind`" in rendered.error
+
+
+def test_validators_change_nothing() -> None:
+    pipeline = "pipeline:\n  validators:\n  - image: set-labels\n    configMap: {a: b}\n"
+    rendered = _render(_package(pipeline, a_yaml=CONFIG_MAP))
+
+    assert rendered.contents["a.yaml"].data.decode() == CONFIG_MAP
+    assert parse_kptfile(rendered.contents["Kptfile"].data).raw["status"]["renderStatus"]["validationSteps"]
+
+
+@pytest.mark.parametrize(
+    ("breadth_first", "order"), [(False, ["a", "b", "root"]), (True, ["root", "a", "b"])], ids=["depth", "breadth"]
+)
+def test_packages_are_rendered_in_order(breadth_first: bool, order: list[str]) -> None:
+    contents = _package(_mutate("root"))
+    if breadth_first:
+        text = contents["Kptfile"].data.replace(
+            b"  name: app\n", b"  name: app\n  annotations: {kpt.dev/bfs-rendering: 'true'}\n"
+        )
+        contents["Kptfile"] = File(text)
+    for name in ("b", "a"):
+        contents[f"{name}/Kptfile"] = _package(_mutate(name))["Kptfile"]
+
+    rendered = render(contents, _Runner(lambda _: None))
+
+    assert [item["image"].rpartition("/")[2] for item in rendered.results["items"]] == [
+        f"{name}:latest" for name in order
+    ]
+
+
+def test_subpackage_does_not_see_its_siblings() -> None:
+    seen: list[set[str]] = []
+    contents = _package()
+    contents["a/Kptfile"] = _package(_mutate("x"))["Kptfile"]
+    contents["ab/Kptfile"] = _package()["Kptfile"]
+
+    render(contents, _Runner(lambda items: seen.append({item.root_path for item in items})))
+
+    assert seen == [{"a/Kptfile"}]
+
+
+@pytest.mark.parametrize(
+    "image", ["a:", "ab-.b/c", "a/a/", "a//a/a", "Foo/FarB", "generate-folders@v0.1.0", "patch@_@x"]
+)
+def test_malformed_image_is_refused(image: str) -> None:
+    rendered = _render(_package(_mutate(f"'{image}'")))
+
+    assert "Field: `pipeline.mutators[0].image`" in rendered.error
+
+
+def test_version_range_that_cannot_be_resolved_is_told() -> None:
+    rendered = _render(_package(_mutate("set-labels", "{a: b}", "    tag: ~0.2\n")))
+
+    assert 'no tag could be found matching the version constraint "~0.2"' in rendered.error
+
+
+def test_results_name_every_step() -> None:
+    rendered = _render(_package(_mutate("set-labels:v0.2", "{a: b}", "    name: mark\n"), a_yaml=CONFIG_MAP))
+
+    assert rendered.results["kind"] == "FunctionResultList"
+    assert rendered.results["items"] == [
+        {
+            "image": f"{IMAGE}/set-labels:v0.2",
+            "exitCode": 0,
+            "results": [{"message": "set 2 labels in total", "severity": "info"}],
+        }
+    ]
+
+
+def test_replace_case_keeps_comments_and_order() -> None:
+    contents = load_package(DATA / "porch" / "replace")
+    before = contents["bucket.yaml"].data.decode().splitlines()
+
+    after = _render(contents).contents["bucket.yaml"].data.decode().splitlines()
+
+    assert len(before) == len(after)
+    assert [line.partition(":")[0] for line in before] == [line.partition(":")[0] for line in after]
+    assert len(read_documents("\n".join(after))) == 1
