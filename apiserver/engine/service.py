@@ -43,6 +43,7 @@ from krm.meta.errors import (
     Forbidden,
     Invalid,
     ResourceName,
+    StatusError,
 )
 from krm.package.contents import Contents, ContentsError, File, check_contents, replace_texts
 from krm.package.kptfile import KptfileEdit, KptfileError, edit_kptfile, parse_kptfile
@@ -125,7 +126,7 @@ class PackageService:
     async def _create(self, held: Held, name: RevisionName, wanted: Json, user: str, *, dry_run: bool) -> Entry:
         settings = held.repository.settings
         task = self._only_task(name, wanted["spec"].get("tasks") or [])
-        self._check_free(settings.namespace, name, task["type"])
+        self._check_free(settings.namespace, name, task.get("type") or "")
         parent = self._writer.base(held)
         contents = await self._starting.make(held, name, task)
         contents = self._with_metadata(name, contents, wanted)
@@ -151,7 +152,8 @@ class PackageService:
     def _check_free(self, namespace: str, name: RevisionName, task: str) -> None:
         """Refuse what exists or would lie inside or around another package; all on full paths (3.1)."""
         package = self._index.package(namespace, name.repository, name.package)
-        problem = None
+        problem: str | None = None
+        refusal: type[StatusError] = AlreadyExists
         if package is not None:
             if package.by_workspace(name.workspace) is not None:
                 problem = (
@@ -166,11 +168,12 @@ class PackageService:
             elif task == "init":
                 problem = f'package "{name.package}" already exists in repository "{name.repository}"'
         elif other := self._index.nesting_conflict(namespace, name.repository, name.package):
+            refusal = Conflict
             problem = (
                 f'package path "{name.package}" conflicts with existing package "{other}": packages cannot be nested'
             )
         if problem:
-            raise Conflict(INTERNAL + problem, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource)
+            raise refusal(INTERNAL + problem, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource)
 
     def _with_metadata(self, name: RevisionName, contents: dict[str, File], wanted: Json) -> dict[str, File]:
         """Put package metadata, gates and conditions of a create into the Kptfile (3.6)."""

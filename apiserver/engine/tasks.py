@@ -57,7 +57,7 @@ class StartingContents:
         Raises:
             StatusError: the task is unknown or incomplete, or its source cannot be used.
         """
-        kind = task.get("type")
+        kind = task.get("type") or ""
         if kind == "init":
             init = task.get("init") or {}
             return init_package(
