@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from krm.package.documents import read_file
+from krm.package.documents import Document, read_file
 from krm.package.kptfile_error import KptfileError
 from krm.package.kptfile_schema import SECTIONS
 from krm.package.yaml_edit_text import edit_document
@@ -67,14 +67,14 @@ def edit_kptfile(data: bytes, edit: KptfileEdit) -> bytes:
         if len(present) != 1 or not isinstance(documents[present[0]].data, dict):
             raise KptfileError("Kptfile", "a Kptfile is one document that is a mapping")
         document = documents[present[0]]
-        wanted = _edited(document.data, read_document(document.text, as_text=True), edit)
+        wanted = _edited(document.data, _AsText(document), edit)
         pieces[2 * present[0]] = edit_document(document.text, wanted, document.data)
     except YamlError as error:
         raise KptfileError("Kptfile", str(error), line=error.line) from None
     return "".join(pieces).encode()
 
 
-def _edited(data: dict[str, Any], as_text: dict[str, Any], edit: KptfileEdit) -> dict[str, Any]:
+def _edited(data: dict[str, Any], as_text: "_AsText", edit: KptfileEdit) -> dict[str, Any]:
     """Return the wanted data; ``as_text`` is what typed fields decode to, so equal text is no change."""
     wanted: dict[str, Any] = plain_copy(data)
     metadata = _Section(wanted, as_text, "metadata", _METADATA_ORDER)
@@ -93,7 +93,7 @@ def _edited(data: dict[str, Any], as_text: dict[str, Any], edit: KptfileEdit) ->
     return _with_status(wanted, as_text, edit)
 
 
-def _with_status(wanted: dict[str, Any], as_text: dict[str, Any], edit: KptfileEdit) -> dict[str, Any]:
+def _with_status(wanted: dict[str, Any], as_text: "_AsText", edit: KptfileEdit) -> dict[str, Any]:
     if edit.conditions is None and edit.rendered is None:
         return wanted
     status = _Section(wanted, as_text, "status", ("conditions", "renderStatus"))
@@ -109,10 +109,27 @@ def _with_status(wanted: dict[str, Any], as_text: dict[str, Any], edit: KptfileE
     return status.root
 
 
+class _AsText:
+    """What a Kptfile's typed fields decode to; read only when a section that exists is asked for."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._data: dict[str, Any] | None = None
+
+    def get(self, name: str) -> Any:
+        """Return a section, None when it is absent."""
+        if name not in self._document.data:
+            return None
+        if self._data is None:
+            data: dict[str, Any] = read_document(self._document.text, as_text=True)
+            self._data = data
+        return self._data.get(name)
+
+
 class _Section:
     """A top-level mapping of the wanted data, beside its text form, that is put in place on first use."""
 
-    def __init__(self, root: dict[str, Any], as_text: dict[str, Any], name: str, order: Sequence[str]) -> None:
+    def __init__(self, root: dict[str, Any], as_text: "_AsText", name: str, order: Sequence[str]) -> None:
         value = root.get(name)
         if value is not None and not isinstance(value, dict):
             raise KptfileError("Kptfile", "the section is not a mapping", key=name)
