@@ -95,7 +95,13 @@ class Endpoint:
     ) -> None:
         self.definition: Definition = resource.definition
         self.subresource = subresource
-        self._resource = resource
+        # Checked once: a runtime check of a protocol costs as much as the rest of a small get.
+        self._getter = resource if isinstance(resource, Getter) else None
+        self._lister = resource if isinstance(resource, Lister) else None
+        self._watcher = resource if isinstance(resource, Watcher) else None
+        self._creater = resource if isinstance(resource, Creater) else None
+        self._updater = resource if isinstance(resource, Updater) else None
+        self._deleter = resource if isinstance(resource, Deleter) else None
         self._deleted_as_object = deleted_as_object
         self._body_limit = body_limit
         self._stopping = stopping
@@ -124,18 +130,18 @@ class Endpoint:
         return await verb(call)
 
     async def _get(self, call: Call) -> ASGIApp:
-        if not isinstance(self._resource, Getter):
+        if self._getter is None:
             raise self._unsupported("get")
         form = call.form(Shape.ITEM)
-        item = await self._resource.get(call.scope, call.info.name, get_options(call.query))
+        item = await self._getter.get(call.scope, call.info.name, get_options(call.query))
         return await self._answer(call, item, form)
 
     async def _list(self, call: Call) -> ASGIApp:
-        if not isinstance(self._resource, Lister):
+        if self._lister is None:
             raise self._unsupported("list")
         form, options = call.form(Shape.LIST), list_options(call.query)
         include = _include(call, form)
-        page = await self._resource.list(call.scope, options)
+        page = await self._lister.list(call.scope, options)
         if form.view is View.TABLE:
             return await formatted(await self._table(page, form, include), form)
         return await formatted(self._list_parts(page, form), form)
@@ -169,13 +175,13 @@ class Endpoint:
         return [head, *_joined(rows), b"]}"]
 
     async def _watch(self, call: Call) -> ASGIApp:
-        if not isinstance(self._resource, Watcher):
+        if self._watcher is None:
             raise self._unsupported("watch")
         form, stream = call.form(Shape.WATCH), stream_options(call.query)
         frames = Frames(self.definition, self._columns, form, _include(call, form))
         options = watch_options(call.query, name=call.info.name)
         try:
-            source = await self._resource.watch(call.scope, options)
+            source = await self._watcher.watch(call.scope, options)
         except (Expired, Timeout) as error:
             return FailedWatch(error)
         ending = options.send_initial_events is True
@@ -183,17 +189,17 @@ class Endpoint:
 
     async def _create(self, call: Call) -> ASGIApp:
         outside = self.definition.namespaced and call.info.namespace is None
-        if not isinstance(self._resource, Creater) or call.info.name or outside:
+        if self._creater is None or call.info.name or outside:
             raise self._unsupported("create")
         form = call.form(Shape.ITEM)
         options = write_options(call.query, "CreateOptions", call.header(b"user-agent"))
         wanted = admit(await self._parsed(call), self.definition, self._schema, options)
         self._check_namespace(call, wanted)
-        item = await self._resource.create(call.scope, wanted, options)
+        item = await self._creater.create(call.scope, wanted, options)
         return await self._answer(call, item, form, status=201, headers=warning_headers(options.warnings))
 
     async def _put(self, call: Call) -> ASGIApp:
-        if not isinstance(self._resource, Updater):
+        if self._updater is None:
             raise self._unsupported("update")
         form = call.form(Shape.ITEM)
         options = write_options(call.query, "UpdateOptions", call.header(b"user-agent"))
@@ -203,10 +209,10 @@ class Endpoint:
         def replace(_current: Json) -> Json:
             return copy.deepcopy(wanted)
 
-        return await self._changed(call, self._resource, replace, options, form)
+        return await self._changed(call, self._updater, replace, options, form)
 
     async def _patch(self, call: Call) -> ASGIApp:
-        if not isinstance(self._resource, Updater):
+        if self._updater is None:
             raise self._unsupported("patch")
         form = call.form(Shape.ITEM)
         options = write_options(call.query, "PatchOptions", call.header(b"user-agent"))
@@ -223,7 +229,7 @@ class Endpoint:
                 wanted["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"]
             return wanted
 
-        return await self._changed(call, self._resource, apply, options, form)
+        return await self._changed(call, self._updater, apply, options, form)
 
     async def _changed(
         self, call: Call, resource: Updater, change: Change, options: WriteOptions, form: Form
@@ -233,11 +239,11 @@ class Endpoint:
         return await self._answer(call, item, form, status=status, headers=warning_headers(options.warnings))
 
     async def _delete(self, call: Call) -> ASGIApp:
-        if not isinstance(self._resource, Deleter):
+        if self._deleter is None:
             raise self._unsupported("delete")
         form = call.form(Shape.ITEM)
         options = delete_options(call.query, await self._delete_body(call))
-        item, gone = await self._resource.delete(call.scope, call.info.name, options)
+        item, gone = await self._deleter.delete(call.scope, call.info.name, options)
         if not gone or self._deleted_as_object:
             return await self._answer(call, item, form)
         return await formatted([self._success(item)], form)

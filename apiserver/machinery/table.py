@@ -132,7 +132,9 @@ def human_duration(seconds: float) -> str:
         if total < limit:
             size, small_size = _SECONDS[unit], _SECONDS[small_unit]
             rest = total % size // small_size
-            return f"{total // size}{unit}{rest}{small_unit}" if rest and unit != small_unit else f"{total // size}{unit}"
+            return (
+                f"{total // size}{unit}{rest}{small_unit}" if rest and unit != small_unit else f"{total // size}{unit}"
+            )
     return f"{total // _SECONDS['y']}y"
 
 

@@ -227,7 +227,7 @@ def _selection(
     if namespace is None and narrowed and definition.namespaced:
         namespace = narrowed
     if not labels.empty:
-        wanted = labels.matches
+        wanted = labels.predicate()
         terms.append(lambda entry: wanted(entry.labels))
     if not terms:
         return None, namespace

@@ -4,7 +4,7 @@ Source: ``kube-api.md`` 2.6.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,6 +13,8 @@ from krm.meta.names import label_value_problem, qualified_name_problem
 
 MAX_LENGTH = 65536
 """Characters of a selector; far above what fits into a URL, so it binds only bodies and rules."""
+
+Predicate = Callable[[Mapping[str, str]], bool]
 
 
 class Operator(StrEnum):
@@ -34,22 +36,25 @@ class Requirement:
     operator: Operator
     values: frozenset[str] = frozenset()
 
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether an object with ``labels`` meets the condition."""
-        value = labels.get(self.key)
+    def predicate(self) -> Predicate:
+        """Return the condition as a function of labels, for thousands of objects."""
+        key, values = self.key, self.values
         match self.operator:
             case Operator.EXISTS:
-                return value is not None
+                return lambda labels: key in labels
             case Operator.MISSING:
-                return value is None
+                return lambda labels: key not in labels
             case Operator.IN:
-                return value in self.values
+                return lambda labels: labels.get(key) in values
             case Operator.NOT_IN:
-                return value not in self.values
-        if value is None or not _INTEGER.fullmatch(value):
-            return False
-        bound = int(next(iter(self.values)))
-        return int(value) > bound if self.operator is Operator.GREATER else int(value) < bound
+                return lambda labels: labels.get(key) not in values
+        bound, greater = int(next(iter(values))), self.operator is Operator.GREATER
+
+        def compare(labels: Mapping[str, str]) -> bool:
+            value = labels.get(key, "")
+            return bool(_INTEGER.fullmatch(value)) and (int(value) > bound if greater else int(value) < bound)
+
+        return compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,14 @@ class LabelSelector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Tell whether an object with ``labels`` is selected."""
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        return self.predicate()(labels)
+
+    def predicate(self) -> Predicate:
+        """Return the selector as a function of labels, for thousands of objects."""
+        predicates = [requirement.predicate() for requirement in self.requirements]
+        if len(predicates) == 1:
+            return predicates[0]
+        return lambda labels: all(predicate(labels) for predicate in predicates)
 
 
 # At most 18 digits: what a label's value may hold as a 64-bit integer, and never an expensive conversion.
