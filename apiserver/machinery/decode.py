@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope
 
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.protobuf import decode_envelope
@@ -19,7 +19,7 @@ from apiserver.machinery.request import header
 from apiserver.machinery.rest import WriteOptions
 from apiserver.machinery.schema import CompiledSchema
 from apiserver.machinery.yaml_body import YamlRefused, parse_yaml
-from krm.meta.errors import BadRequest, Cause, Invalid, RequestEntityTooLarge, UnsupportedMediaType
+from krm.meta.errors import BadRequest, Cause, Invalid, RequestEntityTooLarge, Timeout, UnsupportedMediaType
 
 Json = dict[str, Any]
 
@@ -67,14 +67,14 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> Body:
     Raises:
         RequestEntityTooLarge: it is longer; the rest has been drained, within bounds.
         UnsupportedMediaType: it is compressed.
+        Timeout: the client stopped sending.
     """
     if header(scope, b"content-encoding") not in ("", "identity"):
         raise UnsupportedMediaType("compressed request bodies are not accepted")
     pieces: list[bytes] = []
     size, more = 0, True
     while more:
-        async with asyncio.timeout(_READ_SECONDS):
-            message = await receive()
+        message = await _received(receive)
         if message["type"] == "http.disconnect":
             raise BadRequest("the client closed the connection before the body was complete")
         piece = message.get("body", b"")
@@ -86,6 +86,16 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> Body:
         pieces.append(piece)
     media_type = header(scope, b"content-type").partition(";")[0].strip().lower()
     return Body(b"".join(pieces), media_type or JSON_TYPE)
+
+
+async def _received(receive: Receive) -> Message:
+    try:
+        async with asyncio.timeout(_READ_SECONDS) as deadline:
+            return await receive()
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        raise Timeout(f"Timeout: nothing of the request body arrived for {_READ_SECONDS:.0f} s") from error
 
 
 async def _drain(receive: Receive, more: bool) -> None:

@@ -344,6 +344,18 @@ async def test_a_body_over_the_limit_is_refused_and_the_connection_survives() ->
     assert after.json()["items"] == []
 
 
+async def test_a_client_that_stops_sending_gets_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver.machinery.decode._READ_SECONDS", 0.2)
+    async with api_server() as api:
+        host, _, port = api.url.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"POST {MAPS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{".encode())
+        status = await asyncio.wait_for(reader.readline(), 5)
+        writer.close()
+
+    assert b" 504 " in status
+
+
 async def test_delete_answers_success_and_then_not_found(api: Api) -> None:
     stored = await created(api, MAPS, config_map())
     answer = await api.client.request("DELETE", f"{MAPS}/a", json={"propagationPolicy": "Background"})
