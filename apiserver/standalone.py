@@ -24,6 +24,7 @@ from apiserver.engine.service import PackageService
 from apiserver.engine.tasks import StartingContents
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served
+from apiserver.memory import settle_long_lived
 from apiserver.resources.config import repository_definition
 from apiserver.resources.core import (
     config_map_definition,
@@ -44,7 +45,7 @@ from krm.functions.builtins import builtin_runner
 from krm.functions.pipeline import Rendered, render
 from krm.package.contents import Contents
 from storage.sealing import Sealer, load_or_create_key
-from storage.sql.migrate import upgrade
+from storage.sql.migrate import upgrade_aside
 from storage.sql.postgres import postgres_database
 from storage.sql.sqlite import sqlite_database
 from storage.watchcache.store import WatchedStore
@@ -145,6 +146,7 @@ def create_server(settings: Settings) -> Server:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         await store.start()
+        settle_long_lived()
         await create_protected_namespaces(store)
         repositories.start()
         tasks = [asyncio.create_task(run()) for run in background]
@@ -189,6 +191,6 @@ async def serve(settings: Settings, *, announce: Announce) -> None:
     """
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = settings.database if settings.database.startswith("postgres") else settings.data / "porch.db"
-    await asyncio.to_thread(upgrade, target)
+    await asyncio.to_thread(upgrade_aside, target)
     server = create_server(settings)
     await serve_https(server.app, settings, server.shutdown, announce=announce)

@@ -20,6 +20,10 @@ class Renderer(Protocol):
         ...
 
 
+RENDER_SECONDS = 30.0
+"""How long one render may take; a package of thousands of resources takes a few seconds."""
+
+
 class ThreadRenderer:
     """Renders in a thread pool with the functions of this process."""
 
@@ -28,5 +32,10 @@ class ThreadRenderer:
         self._render = render
 
     async def render(self, contents: Contents) -> Rendered:
-        """Render in the pool; a cancelled caller leaves the render to end by itself."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._render, contents)
+        """Render in the pool; one that takes too long fails, and is left to end by itself."""
+        try:
+            async with asyncio.timeout(RENDER_SECONDS):
+                return await asyncio.get_running_loop().run_in_executor(self._pool, self._render, contents)
+        except TimeoutError:
+            error = f"the pipeline took longer than {RENDER_SECONDS:.0f} s; split the package or its pipeline"
+            return Rendered(dict(contents), {}, error, failed=True)

@@ -19,6 +19,7 @@ from apiserver.engine.recording import Recorder, create_mutation, delete_mutatio
 from apiserver.engine.registered import RegisteredRepository, RepositorySettings
 from apiserver.engine.revision_body import set_self_lock
 from apiserver.engine.tree_changes import package_tree
+from apiserver.memory import give_back
 from krm.api.revision_name import RevisionName
 from krm.package.contents import File
 from storage.bodies import decode
@@ -37,6 +38,8 @@ log = structlog.get_logger(__name__)
 CHUNK = 500
 """Objects written in one transaction; keeps the event loop and other writers running during a first sync."""
 MAX_RETRIES = 5
+MANY = 500
+"""Revisions read at once after which the memory that it took is given back."""
 MAX_PROBLEMS_LOGGED = 20
 SYNC_ACTOR = "porch-sync"
 
@@ -81,6 +84,9 @@ class Synchronizer:
             for problem in discovery.problems[:MAX_PROBLEMS_LOGGED]:
                 log.warning("left out of a repository", repository=repository.settings.key, problem=problem)
             await self._apply(before, after, discovery, full=full)
+        if len(discovery.revisions) >= MANY:
+            del discovery
+            await repository.run(give_back)
         repository.synced = True
         return True
 

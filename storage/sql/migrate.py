@@ -6,6 +6,8 @@ Source: issue 3 part 2.
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +20,8 @@ from storage.sql.schema import REVISION
 Target = str | Path
 """A path of a SQLite file, or a ``postgresql://`` URL."""
 T = TypeVar("T")
+MIGRATION_SECONDS = 600
+"""A migration that takes longer is given up; it is one transaction, so the database is as it was."""
 
 
 def upgrade(target: Target, revision: str = REVISION) -> None:
@@ -35,6 +39,25 @@ def upgrade(target: Target, revision: str = REVISION) -> None:
     if current is not None and current > REVISION:
         raise StoreUnavailable(f"the database is at schema {current}, newer than {REVISION}; start a newer version")
     _migrate(target, "upgrade", revision)
+
+
+def upgrade_aside(target: Target) -> None:
+    """Like :func:`upgrade`, with the migration itself in a process of its own.
+
+    Alembic takes some 20 MB that a server would then keep for the rest of its life. The target goes through standard
+    input, because it may hold a password and arguments are there for everybody to read.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached or migrated, or is newer than this version knows.
+    """
+    if current_revision(target) == REVISION:
+        return
+    command = [sys.executable, "-m", "storage.sql.migrate"]
+    text = f"{'path' if isinstance(target, Path) else 'url'} {target}"
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=MIGRATION_SECONDS, check=False)
+    if done.returncode:
+        problem = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+        raise StoreUnavailable(f"the database cannot be migrated: {problem}")
 
 
 def downgrade(target: Target, revision: str = "base") -> None:
@@ -91,3 +114,16 @@ def _aside(work: Callable[[], T]) -> T:
     """Run work on a thread of its own, where no event loop is running yet."""
     with ThreadPoolExecutor(1) as executor:
         return executor.submit(work).result()
+
+
+def main() -> None:
+    """Migrate the database that standard input names; for :func:`upgrade_aside`."""
+    kind, _, value = sys.stdin.read().partition(" ")
+    try:
+        upgrade(Path(value) if kind == "path" else value)
+    except StoreUnavailable as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
