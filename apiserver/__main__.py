@@ -43,7 +43,7 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     push_drafts: Annotated[PushDrafts | None, typer.Option(help="When drafts go to the remote.")] = None,
     sync_interval: Annotated[float | None, typer.Option(help="Seconds between two looks at a remote.")] = None,
-    database_url: Annotated[str | None, typer.Option(help="SQLAlchemy URL; default a file under --data.")] = None,
+    database_url: Annotated[str | None, typer.Option(help="postgresql://…; default: SQLite under --data.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
 ) -> None:
     """Run a standalone server, no cluster needed, until Ctrl-C.

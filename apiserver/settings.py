@@ -55,8 +55,9 @@ class Settings(BaseSettings):
     port: int = Field(default=9443, ge=0, le=65_535, description="TCP port of the HTTPS API; 0 takes a free one.")
     database_url: str = Field(
         default="",
-        description="SQLAlchemy URL of the database: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`. Empty: "
-        "the file `porch.db` in the data directory.",
+        pattern=r"^(postgresql://.+)?$",
+        description="A PostgreSQL database for several replicas: `postgresql://USER:PASSWORD@HOST/NAME`. Empty: the SQLite file "
+        "`porch.db` in the data directory.",
     )
     secret_key_file: Path | None = Field(
         default=None,
@@ -98,11 +99,6 @@ class Settings(BaseSettings):
         le=3600,
         description="Seconds an idle connection is kept. Clients written in Go keep theirs for 90 s; a shorter time here "
         "would break their next request.",
-    )
-    compaction_interval: Seconds = Field(
-        default=300.0,
-        description="Seconds that superseded revisions of objects are kept at least, for watches to resume from; also "
-        "the pause between two compactions.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe messages that are logged, as JSON lines on stderr."

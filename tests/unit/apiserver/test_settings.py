@@ -64,6 +64,8 @@ def test_a_relative_directory_does_not_move_with_the_process(monkeypatch: pytest
         ("body_limit", 10),
         ("keep_alive", 5),
         ("push_drafts", "sometimes"),
+        ("database_url", "sqlite:///elsewhere.db"),
+        ("database_url", "postgresql://"),
         ("log_level", "loud"),
     ],
 )
