@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,14 @@ FIRST_RETRY, LAST_RETRY = 1.0, 300.0
 WRITE_CHUNK = 500
 FLUSH_SECONDS = 5.0
 """How long a repository that is unregistered may take to push its last drafts."""
+
+
+class Readiness(StrEnum):
+    """Reasons of the Ready condition."""
+
+    RECONCILING = "Reconciling"
+    READY = "Ready"
+    ERROR = "Error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +202,7 @@ class Repositories:
 
     async def _keep_synced(self, held: Held) -> None:
         retry = FIRST_RETRY
+        await self._begin(held)
         while True:
             held.wake.clear()
             try:
@@ -295,6 +305,18 @@ class Repositories:
 
     # --- status ------------------------------------------------------------------------------
 
+    async def _begin(self, held: Held) -> None:
+        """Say of a repository that was never read that it is being read; a remote that hangs takes long to fail."""
+        settings = held.repository.settings
+
+        def begin(body: Json) -> bool:
+            status = body.setdefault("status", {})
+            if not status.get("conditions"):
+                set_ready(status, Readiness.RECONCILING, "Repository reconciliation in progress", settings.generation)
+            return False
+
+        await self._write_status(settings, begin)
+
     async def _report(self, held: Held, *, ready: bool, message: str, synced: bool) -> None:
         """Write the Ready condition and counters, only when they change."""
         settings = held.repository.settings
@@ -310,11 +332,14 @@ class Repositories:
                     status["gitCommitHash"] = head
                 if synced:
                     status["lastFullSyncTime"] = timestamp()
-            set_ready(status, ready=ready, message=message, generation=settings.generation)
+            set_ready(status, Readiness.READY if ready else Readiness.ERROR, message, settings.generation)
             return False
 
+        await self._write_status(settings, report)
+
+    async def _write_status(self, settings: RepositorySettings, change: Callable[[Json], bool]) -> None:
         try:
-            await self._rewrite(settings.namespace, settings.name, report)
+            await self._rewrite(settings.namespace, settings.name, change)
         except (StoreUnavailable, StatusError) as error:
             log.warning("a repository's status could not be written", repository=settings.key, problem=str(error))
 
@@ -335,17 +360,17 @@ class Repositories:
                 return
 
 
-def set_ready(status: Json, *, ready: bool, message: str, generation: int) -> None:
+def set_ready(status: Json, readiness: Readiness, message: str, generation: int) -> None:
     """Set the Ready condition; the transition time moves only with the status."""
     conditions = [c for c in status.get("conditions") or [] if c.get("type") != "Ready"]
     old = next((c for c in status.get("conditions") or [] if c.get("type") == "Ready"), None)
-    value = "True" if ready else "False"
+    value = "True" if readiness is Readiness.READY else "False"
     moved = old is None or old.get("status") != value
     conditions.append(
         {
             "type": "Ready",
             "status": value,
-            "reason": "Ready" if ready else "Error",
+            "reason": str(readiness),
             "message": message,
             "observedGeneration": generation,
             "lastTransitionTime": timestamp() if moved or old is None else old["lastTransitionTime"],
