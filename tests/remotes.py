@@ -119,7 +119,13 @@ def refs(remote: Path) -> dict[str, str]:
 def files_at(remote: Path, commit: str, folder: str) -> dict[str, str]:
     """Return the text files below a folder in a commit, by their path in it."""
     names = git("ls-tree", "-r", "--name-only", f"{commit}:{folder}", cwd=remote).splitlines()
-    return {name: _show(remote, f"{commit}:{folder}/{name}") for name in names}
+    return {name: _show(remote, f"{commit}:{folder}/{name}" if folder else f"{commit}:{name}") for name in names}
+
+
+def is_ancestor(remote: Path, older: str, newer: str) -> bool:
+    """Tell whether a commit is part of another's history."""
+    command = ["git", "merge-base", "--is-ancestor", older, newer]
+    return subprocess.run(command, cwd=remote, env=ENVIRONMENT, check=False, timeout=60).returncode == 0
 
 
 def _show(remote: Path, blob: str) -> str:

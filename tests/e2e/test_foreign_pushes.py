@@ -107,9 +107,14 @@ def _fill(server: PorchProcess, remote: Remote) -> object:
     accepted(porch.propose(second))
     accepted(porch.approve(second))
     accepted(porch.set_lifecycle(first.name, "DeletionProposed"))
+    eventually(lambda: _has(remote, "refs/heads/deletionProposed/released/v1"))
     found = _essence(porch)
     porch.close()
     return found
+
+
+def _has(remote: Remote, ref: str) -> None:
+    assert ref in refs(remote.path)
 
 
 def _essence(porch: PorchClient) -> object:
