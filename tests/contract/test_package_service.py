@@ -10,7 +10,7 @@ import pytest
 from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote, running_engine
 
 from apiserver.engine.repositories import RESOURCE
-from krm.meta.errors import Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
+from krm.meta.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
 from storage.interfaces import Mutation, ObjectKey, Op
 
@@ -375,8 +375,8 @@ async def test_a_revision_that_is_named_as_upstream_cannot_be_deleted(engine: En
 @pytest.mark.parametrize(
     ("package", "workspace", "task", "error", "sentence"),
     [
-        ("app", "v1", None, Conflict, "workspaceNames must be unique"),
-        ("app", "v2", None, Conflict, 'package "app" already exists in repository "repo"'),
+        ("app", "v1", None, AlreadyExists, "workspaceNames must be unique"),
+        ("app", "v2", None, AlreadyExists, 'package "app" already exists in repository "repo"'),
         ("app/sub", "v1", None, Conflict, "packages cannot be nested"),
         ("other", "v1", {"type": "eval"}, Invalid, 'Unsupported value: "eval"'),
         ("other", "v1", {"type": "clone", "clone": {}}, Invalid, "invalid clone source"),
