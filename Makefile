@@ -3,7 +3,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help install run demo test check bench requirements tools
 
-PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
+# The first that is new enough; asked only when .venv is made.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 # Tools built or installed here come first; kubectl may be one of them.
@@ -60,7 +62,7 @@ $(BIN)/kubectl: tests/tools/kubectl/go.sum | $(VENV)/.dev
 	  -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	@test -n '$(PYTHON)' || { \
 	  echo 'Porch needs Python 3.11 or newer: install it, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); echo 'Python has no venv module here (Debian: install the package python3-venv).' >&2; exit 1; }
