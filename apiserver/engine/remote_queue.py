@@ -200,8 +200,9 @@ class RemoteQueue:
             else:
                 planned.append(waiting)
         if updates := view.updates():
-            repository.clone.push(remote, updates, view.objects())
+            # Stored first: the clone must never know a ref whose objects a crash or a full disk kept from it.
             repository.clone.add_objects(view.objects())
+            repository.clone.push(remote, updates, view.objects())
         return planned, refused
 
     async def _settle(self, waiting: _Waiting) -> None:

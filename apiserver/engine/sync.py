@@ -112,8 +112,8 @@ class Synchronizer:
         tree, objects = write_package({"README.md": File(b"Created by porch\n")})
         message = "Initial commit: Creating main branch"
         commit = build_commit(tree, (), COMMITTER, message, int(time.time()))
-        clone.push(remote, [RefUpdate(self._repository.settings.branch_ref, None, commit.oid)], [*objects, commit])
         clone.add_objects([*objects, commit])
+        clone.push(remote, [RefUpdate(self._repository.settings.branch_ref, None, commit.oid)], [*objects, commit])
 
     def _discover(self, before: Mapping[str, str], after: Mapping[str, str], full: bool) -> Discovery:
         """Read what the changed refs hold; a deletion branch stands for what it proposes to delete."""
