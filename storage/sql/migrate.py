@@ -71,7 +71,7 @@ def current_revision(target: Target) -> str | None:
         return _aside(lambda: asyncio.run(_postgres_revision(str(target))))
     if not Path(target).exists():
         return None
-    with sqlite.unavailable():
+    with sqlite.unavailable(f" {target}"):
         connection = sqlite3.connect(target, timeout=sqlite.BUSY_SECONDS)
         try:
             known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()

@@ -42,7 +42,7 @@ def connect(path: Path) -> sqlite3.Connection:
     Raises:
         StoreUnavailable: the file cannot be opened or is no database.
     """
-    with unavailable():
+    with unavailable(f" {path}"):
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -50,17 +50,21 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def unavailable() -> Iterator[None]:
-    """Turn what SQLite raises when it cannot work now (locked, disk full, unreadable) into StoreUnavailable."""
+def unavailable(which: str = "") -> Iterator[None]:
+    """Turn what SQLite raises when it cannot work now (locked, disk full, unreadable) into StoreUnavailable.
+
+    ``which`` follows the word database in its message; a path only where an operator reads it, never a client.
+    """
     try:
         yield
     except (sqlite3.OperationalError, sqlite3.InternalError, OSError) as error:
-        raise StoreUnavailable(f"the SQLite database cannot be used: {error}") from error
+        raise StoreUnavailable(f"the SQLite database{which} cannot be used: {error}") from error
     except sqlite3.DatabaseError as error:
         # NOTADB and CORRUPT have no class of their own; constraint and programming errors do.
         if type(error) is not sqlite3.DatabaseError:
             raise
-        raise StoreUnavailable(f"the SQLite database cannot be read: {error}") from error
+        remedy = "restore it, or move it away and register the repositories again"
+        raise StoreUnavailable(f"the SQLite database{which} cannot be read: {error}; {remedy}") from error
 
 
 class SqliteDatabase:
