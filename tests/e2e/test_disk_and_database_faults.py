@@ -129,14 +129,14 @@ def test_a_full_disk_below_the_clones_loses_nothing_and_leaves_nothing_half_done
     if save.code == 200:  # a draft is kept in the database, which has space
         assert saved.files["more.txt"] == "x\n"
     else:
-        refused(save, 503, "ServiceUnavailable", "space")
+        refused(save, 503, "ServiceUnavailable", "disk", "full")
         assert saved.look().files == before[0].files
     if approval.code == 200:
         check_published(waiting)
     else:
-        refused(approval, 503, "ServiceUnavailable", "space")
+        refused(approval, 503, "ServiceUnavailable", "disk", "full")
         assert waiting.look() == before[1]
-    assert tight.server.client().request("GET", "/readyz").code == 200
+    assert porch.request("GET", "/readyz").code == 200
     tight.empty()
     if approval.code != 200:
         accepted(porch.approve(waiting.name))
@@ -165,7 +165,7 @@ def test_a_repository_registered_on_a_full_disk_says_so_and_recovers(
     kubectl.apply(repository("blueprints", test_blueprints_remote.url, login=""))
     kubectl.ok("wait", "--for=jsonpath={.status.conditions[0].reason}=Error", "repository/blueprints", "--timeout=30s")
     message = kubectl.json("get", "repository", "blueprints")["status"]["conditions"][0]["message"]
-    assert "space" in message
+    assert "full" in message
 
     tight.empty()
 

@@ -64,6 +64,7 @@ class Worker:
             self.porch.close()
         except AssertionError as error:
             self.unexpected.append(str(error))
+            self.porch.close()
 
     def _one_package(self) -> None:
         ledger = Ledger(f"p{self.number}-{next(self.counter)}")
@@ -110,7 +111,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_half_done_is_left_by_kill_9(
         server.kill()
         for thread in threads:
             thread.join(timeout=30)
-        assert [problem for worker in workers for problem in worker.unexpected] == []
+        unexpected = [problem for worker in workers for problem in worker.unexpected]
+        assert not unexpected, unexpected
         ledgers += [ledger for worker in workers for ledger in worker.ledgers]
         server.restart()
         check(server, remote, ledgers)
@@ -123,12 +125,14 @@ def check(server: PorchProcess, remote: Remote, ledgers: list[Ledger]) -> None:
     kubectl = Kubectl(server.kubeconfig)
     kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
     porch = server.client()
-    for ledger in ledgers:
-        if ledger.name:
-            eventually(lambda owed=ledger: check_one(porch, remote, owed), timeout=20)  # type: ignore[misc]
-    eventually(lambda: check_all(porch, remote), timeout=20)
+    try:
+        for ledger in ledgers:
+            if ledger.name:
+                eventually(lambda owed=ledger: check_one(porch, remote, owed), timeout=20)  # type: ignore[misc]
+        eventually(lambda: check_all(porch, remote), timeout=20)
+    finally:
+        porch.close()
     git("fsck", "--strict", "--no-dangling", cwd=remote.path)
-    porch.close()
 
 
 def check_one(porch: PorchClient, remote: Remote, owed: Ledger) -> None:
