@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.engine.drafts import SaveJob, seen_refs, wanted_refs
-from apiserver.engine.package_index import PACKAGE, revision_fields
+from apiserver.engine.package_index import COMMIT, PACKAGE, revision_fields
 from apiserver.engine.recording import REVISIONS, Recorder, create_mutation, delete_mutation, key_of, update_mutation
 from apiserver.engine.repositories import Held, Repositories
 from apiserver.engine.revision_body import (
@@ -170,7 +170,14 @@ class DraftWriter:
         self, held: Held, path: str, mutation: Mutation, body: Json, objects: Sequence[GitObject]
     ) -> Entry:
         async def record() -> Entry:
-            return (await self._recorder.write([mutation]))[0]
+            try:
+                return (await self._recorder.write([mutation]))[0]
+            except StaleWrite:
+                # A sync between two attempts of the push may have found, and written, just this.
+                entry = self._recorder.entry(mutation.key.namespace, mutation.key.name)
+                if entry.fields[COMMIT] != self_commit(body):
+                    raise Conflict.of(REVISIONS, mutation.key.name) from None
+                return entry
 
         job = SaveJob(mutation.key.name, wanted_refs(path, preview(body, None)), list(objects), record)
         await held.queue.submit(job)

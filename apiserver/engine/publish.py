@@ -50,7 +50,8 @@ class PublishJob:
     def plan(self, view: RefView) -> None:
         """Merge the draft's package into the branch as it is now; the last approval wins for its directory."""
         settings, workspace = self._repository.settings, self._revision.workspace
-        self._check_still_proposed(settings.namespace)
+        if self._arrived_before(settings.namespace):
+            return
         path = settings.full_path(self._revision.package)
         self._check_unmoved(view, path)
         head = view.get(settings.branch_ref)
@@ -74,16 +75,26 @@ class PublishJob:
 
     async def settle(self) -> None:
         """Record the publication; the draft's outbox parcel goes in the same transaction."""
+        if self.published is not None:
+            return
         self.published = await self._recorder.published(
             self._repository, self._revision, number=self._number, commit=self._merge, at=self._at, user=self._user
         )
         self._repository.objects.discard([obj.oid for obj in self._pending])
 
-    def _check_still_proposed(self, namespace: str) -> None:
-        """Refuse to publish a revision that a sync found changed, or published before a crash."""
+    def _arrived_before(self, namespace: str) -> bool:
+        """Tell whether an earlier attempt of this job reached the remote although it looked as if it had not.
+
+        Raises:
+            Conflict: a sync found the revision changed.
+        """
         entry = self._recorder.entry(namespace, self.name)
+        if self._merge and entry.fields[COMMIT] == self._merge:
+            self.published = entry
+            return True
         if entry.fields[LIFECYCLE] != Lifecycle.PROPOSED or entry.fields[COMMIT] != self._commit:
             raise Conflict.of(REVISIONS, self.name)
+        return False
 
     def _check_unmoved(self, view: RefView, path: str) -> None:
         """Refuse to publish what the remote's draft branch no longer is."""

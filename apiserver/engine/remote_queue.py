@@ -159,8 +159,6 @@ class RemoteQueue:
                 if not waiting.done.done():
                     await self._push_together([waiting])
         except GitError as error:
-            if isinstance(error, RemoteUnavailable) and error.outcome_unknown:
-                self._repository.synced = False  # the next conversation begins by finding out what arrived
             for waiting in batch:
                 waiting.fail(unavailable(self._repository, error))
         except Exception:
@@ -173,8 +171,10 @@ class RemoteQueue:
         for _attempt in range(MAX_ATTEMPTS):
             try:
                 planned, refused = await repository.converse(self._attempt, [w for w in batch if not w.done.done()])
-            except RefMoved:
-                await self._sync()
+            except (RefMoved, RemoteUnavailable) as error:
+                if isinstance(error, RemoteUnavailable) and not error.outcome_unknown:
+                    raise
+                await self._sync()  # shows what moved, or what of ours arrived
                 continue
             for waiting, error in refused:
                 waiting.fail(error)

@@ -14,7 +14,7 @@ import structlog
 
 from storage.git import local
 from storage.git.commits import CommitInfo, parse_commit
-from storage.git.errors import GitError, LimitExceeded, ObjectMissing, PushRejected, RefMoved, RemoteUnavailable
+from storage.git.errors import LimitExceeded, ObjectMissing, PushRejected, RefMoved, RemoteUnavailable
 from storage.git.objects import GitObject
 from storage.git.objectstore import ObjectStore, disk_errors
 from storage.git.packfile import PackLimits
@@ -123,7 +123,7 @@ class Clone:
         else:
             refused = local.push(remote, updates, objects)
         if refused:
-            raise self._refusal(remote, updates, refused)
+            self._check_refusal(remote, updates, refused)
         with self._lock, suppress(OSError):
             # Losing this is harmless: the next listing of the remote shows the same.
             self._refs.change({update.ref: update.new for update in updates})
@@ -200,11 +200,17 @@ class Clone:
             tips = dict.fromkeys(refs.values())
         return [oid for oid in list(tips)[:MAX_HAVES] if self._store.has(oid)]
 
-    def _refusal(self, remote: Remote, updates: Sequence[RefUpdate], reasons: Mapping[str, str]) -> GitError:
-        """Find out whether another writer was first, from the refs and not from words."""
+    def _check_refusal(self, remote: Remote, updates: Sequence[RefUpdate], reasons: Mapping[str, str]) -> None:
+        """Find out what a refused push did, from the refs and not from words.
+
+        A remote that cleans up while it takes a push may report a failure and have moved every ref all the same; then
+        there is nothing to raise.
+        """
         try:
             now = self.list_remote(remote)
-        except RemoteUnavailable:
-            return PushRejected(reasons)
+        except RemoteUnavailable as error:
+            raise PushRejected(reasons) from error
+        if all(now.get(update.ref) == update.new for update in updates):
+            return
         moved = {update.ref: now.get(update.ref) for update in updates if now.get(update.ref) != update.old}
-        return RefMoved(moved) if moved else PushRejected(reasons)
+        raise RefMoved(moved) if moved else PushRejected(reasons)

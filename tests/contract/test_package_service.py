@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote, running_engine
@@ -12,6 +13,7 @@ from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote,
 from apiserver.engine.repositories import RESOURCE
 from krm.meta.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
+from storage.git.errors import RefMoved, RemoteUnavailable
 from storage.interfaces import Mutation, ObjectKey, Op
 
 KPTFILE_WITH_GATE = """apiVersion: kpt.dev/v1
@@ -456,3 +458,32 @@ async def test_objects_that_are_lost_from_the_clone_are_fetched_again(engine: En
 
     await eventually(lambda: not held.repository.damaged)
     assert "Kptfile" in await engine.contents(name)
+
+
+@pytest.mark.parametrize("failure", ["reported", "unknown"])
+async def test_an_approval_that_arrived_although_it_seemed_to_fail_is_answered_with_success(
+    engine: Engine, remote: Path, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    """A remote may move the refs and report failure, or the connection may break after it took the push."""
+    name = (await engine.create("app")).name
+    await engine.move(name, "Proposed")
+    clone = engine.repositories.get(NAMESPACE, "repo").repository.clone
+    push = clone.push
+    seen: list[int] = []
+
+    def fail_once(*arguments: Any) -> None:
+        known = dict(clone.refs)
+        push(*arguments)
+        seen.append(1)
+        if len(seen) == 1:
+            clone._refs.replace(known)
+            moved = {"refs/heads/main": refs(remote)["refs/heads/main"]}
+            raise RefMoved(moved) if failure == "reported" else RemoteUnavailable("x", "broken", outcome_unknown=True)
+
+    monkeypatch.setattr(clone, "push", fail_once)
+
+    published = await engine.approve(name)
+
+    assert published.name == name
+    assert engine.body(name)["spec"]["revision"] == 1
+    assert git(remote, "tag") == "app/v1"
