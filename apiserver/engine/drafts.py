@@ -73,6 +73,9 @@ class DraftJob:
         wanted = wanted_refs(settings.full_path(entry.fields[PACKAGE]), entry)
         objects = list(self._parcel.objects)
         commit = entry.fields[COMMIT]
+        if not self._carries(commit):
+            self.postponed = True
+            return
         if foreign := self._foreign(view, wanted, commit):
             merge = self._merge(view, commit, foreign, objects)
             self._merged = (commit, merge)
@@ -80,6 +83,10 @@ class DraftJob:
         changes = {ref: value for ref, value in wanted.items() if view.get(ref) != value}
         self._pushed = {ref: value for ref, value in wanted.items() if value is not None}
         view.add(changes, objects)
+
+    def _carries(self, commit: str) -> bool:
+        """Tell whether the remote will have everything: an edit made after the parcel was read is not in it."""
+        return any(obj.oid == commit for obj in self._parcel.objects) or self._repository.clone.has(commit)
 
     def _foreign(self, view: RefView, wanted: dict[str, str | None], commit: str) -> list[str]:
         """Return commits that somebody else pushed to the revision's branches meanwhile."""

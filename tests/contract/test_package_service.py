@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote, running_engine
 
+from apiserver.engine.drafts import DraftJob
 from apiserver.engine.repositories import RESOURCE
 from krm.meta.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
@@ -226,7 +227,7 @@ async def test_after_a_crash_between_push_and_record_the_approval_is_found(tmp_p
         async def die(*_arguments: object, **_named: object) -> None:
             raise asyncio.CancelledError
 
-        engine.service._recorder.published = die  # type: ignore[method-assign,assignment]
+        engine.service._recorder.published = die
         approval = asyncio.create_task(engine.approve(name))
         await eventually(lambda: "refs/tags/app/v1" in refs(remote))
         approval.cancel()
@@ -487,3 +488,26 @@ async def test_an_approval_that_arrived_although_it_seemed_to_fail_is_answered_w
     assert published.name == name
     assert engine.body(name)["spec"]["revision"] == 1
     assert git(remote, "tag") == "app/v1"
+
+
+async def test_an_edit_made_while_an_older_parcel_waits_to_be_pushed_is_pushed_whole(
+    tmp_path: Path, remote: Path
+) -> None:
+    """The parcel holds the objects of the first save only; the branch must not be moved to the second one with it."""
+    async with running_engine(tmp_path, push_delay=3600) as engine:
+        held = await engine.register("repo", remote)
+        name = (await engine.create("app")).name
+        parcels = await engine.store.outbox.parcels("ns/repo")
+        await engine.save(name, note_txt="later\n")
+        recorder = engine.service._recorder
+        stale = DraftJob(held.repository, engine.store, recorder, engine.claims, parcels[0])
+
+        await held.queue.submit(stale)
+
+        assert stale.postponed
+        assert "refs/heads/drafts/app/v1" not in refs(remote)
+        fresh = DraftJob(
+            held.repository, engine.store, recorder, engine.claims, (await engine.store.outbox.parcels("ns/repo"))[0]
+        )
+        await held.queue.submit(fresh)
+        assert git(remote, "show", "drafts/app/v1:app/note.txt") == "later"
