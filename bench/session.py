@@ -34,7 +34,7 @@ class Session:
             context = ssl._create_unverified_context()  # noqa: S323, SLF001
             if certificate:
                 context.load_cert_chain(certificate, key)
-            self._connection = http.client.HTTPSConnection(
+            self._connection: http.client.HTTPConnection = http.client.HTTPSConnection(
                 address.hostname, address.port, context=context, timeout=TIMEOUT
             )
         else:

@@ -1,0 +1,92 @@
+"""What measurements run on: the test suite's server process and Git fixtures, and a Git server in a process of its own.
+
+The programs of the acceptance (``tools`` beside the checkout, or the folder that PORCH_YARDSTICKS names) are used where
+they are at hand, and the ones of this folder with the same arguments where they are not.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tests"))
+
+import remotes  # noqa: E402  (the tests' folder is on the path only now)
+from manifests import credentials, repository  # noqa: E402
+from porch_client import CONFIG, PorchClient  # noqa: E402
+from porch_process import PorchProcess, free_port  # noqa: E402
+
+__all__ = ["CONFIG", "PorchClient", "PorchProcess", "RemoteServer", "credentials", "remotes", "repository", "yardstick"]
+
+HERE = Path(__file__).resolve().parent
+YARDSTICKS = Path(os.environ.get("PORCH_YARDSTICKS", ROOT.parent / "shared" / "tools"))
+
+
+def yardstick(name: str, own: str) -> list[str]:
+    """Return the command of an acceptance program, or of ours where that is missing."""
+    found = YARDSTICKS / name
+    return [sys.executable, str(found if found.exists() else HERE / own)]
+
+
+def uses_acceptance_programs() -> bool:
+    """Tell whether the acceptance's own programs are at hand."""
+    return (YARDSTICKS / "bench_lifecycle.py").exists()
+
+
+class RemoteServer:
+    """Git over HTTP in a process of its own, so that its Python does not wait for the measuring one's."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.port = free_port()
+        command = [*yardstick("gitserver.py", "remote_server.py"), str(root), str(self.port), ":".join(remotes.PUSHER)]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+    def url(self, name: str, *, user: bool = False) -> str:
+        """Return the address of a repository, with the pusher's credentials if wanted."""
+        who = ":".join(remotes.PUSHER) + "@" if user else ""
+        return f"http://{who}127.0.0.1:{self.port}/{name}.git"
+
+    def path(self, name: str) -> Path:
+        """Return a repository's folder."""
+        return self.root / f"{name}.git"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=10)
+
+
+def register(client: PorchClient, name: str, url: str) -> None:
+    """Create a Repository, and the Secret it pushes with; returns at once."""
+    client.request("POST", f"/api/v1/namespaces/{client.namespace}/secrets", credentials())
+    path = f"{CONFIG}/namespaces/{client.namespace}/repositories"
+    answer = client.request("POST", path, repository(name, url))
+    if answer.code != 201:
+        raise RuntimeError(answer.body.decode())
+
+
+def repository_path(client: PorchClient, name: str) -> str:
+    """Return the path of a Repository."""
+    return f"{CONFIG}/namespaces/{client.namespace}/repositories/{name}"
+
+
+def certificate_arguments(server: PorchProcess) -> Sequence[str]:
+    """Return the arguments with which load programs identify themselves."""
+    return "--cert", str(server.data / "admin.crt"), "--key", str(server.data / "admin.key")
+
+
+def resident_megabytes(pid: int) -> float:
+    """Return the resident memory of one process, its children apart."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
