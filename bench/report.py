@@ -29,8 +29,8 @@ class Row:
 
 def at_most(what: str, upstream: str, bound: float, ours: float, unit: str = "ms", *, asked: str = "") -> Row:
     """Build a row that is met by a figure not above its bound."""
-    text = f"≤ {bound:.4g} {unit}"
-    return Row(what, upstream, f"{asked} = {text}" if asked else text, f"{ours:.4g} {unit}", ours <= bound)
+    limit = f"{bound:.4g} {unit}"
+    return Row(what, upstream, f"{asked} = {limit}" if asked else f"≤ {limit}", f"{ours:.4g} {unit}", ours <= bound)
 
 
 def at_least(what: str, upstream: str, bound: float, ours: float, unit: str) -> Row:

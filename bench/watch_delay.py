@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
+from typing import cast
 
 import uvloop
 from session import Session, percentile
@@ -34,8 +35,7 @@ class Watcher(asyncio.Protocol):
         self.seen: dict[int, int] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.WriteTransport):
-            transport.write(self._request)
+        cast("asyncio.WriteTransport", transport).write(self._request)
 
     def data_received(self, data: bytes) -> None:
         now = time.monotonic_ns()
