@@ -212,6 +212,7 @@ class RemoteQueue:
         except StatusError as error:
             waiting.fail(error)
         except Exception:
+            self._repository.synced = False  # the next sync compares everything
             log.exception("recording a push failed", repository=self._repository.settings.key, job=waiting.job.name)
             why = f"{waiting.job.name} reached its remote, but recording it failed; the next sync repairs it"
             waiting.fail(InternalError.because(why))

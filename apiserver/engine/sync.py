@@ -18,6 +18,7 @@ from apiserver.engine.package_index import COMMIT, PACKAGE, REVISION, WORKSPACE,
 from apiserver.engine.recording import Recorder, create_mutation, delete_mutation, key_of, update_mutation
 from apiserver.engine.registered import RegisteredRepository, RepositorySettings
 from apiserver.engine.revision_body import set_self_lock
+from apiserver.engine.sync_mark import mark_holds, write_mark
 from apiserver.engine.tree_changes import package_tree
 from apiserver.memory import give_back
 from krm.api.revision_name import RevisionName
@@ -60,6 +61,7 @@ class Synchronizer:
         reading: asyncio.Semaphore,
     ) -> None:
         self._repository = repository
+        self._marked: Mapping[str, str] = {}
         self._reading = reading
         self._store = store
         self._index = index
@@ -74,10 +76,20 @@ class Synchronizer:
         repository = self._repository
         before = dict(repository.clone.refs)
         after = await repository.converse(self._fetch, before)
-        full = not repository.synced
+        full = not repository.synced and not await repository.run(mark_holds, repository.folder, before, self._store.rv)
         await repository.converse(repository.clone.consolidate)
-        if not full and before == after:
-            return False
+        known, repository.synced = repository.synced, False  # should reading fail, the next sync compares everything
+        if full or before != after:
+            await self._read(before, after, full=full)
+        if self._marked != after:
+            await repository.run(write_mark, repository.folder, after, self._store.rv)
+            self._marked = after
+        repository.synced = True
+        return before != after or not known
+
+    async def _read(self, before: Mapping[str, str], after: Mapping[str, str], *, full: bool) -> None:
+        """Read what the refs say and write the difference."""
+        repository = self._repository
         async with self._reading:
             await self._rebase_pending(before, after)
             discovery = await repository.run(self._discover, before, after, full)
@@ -87,8 +99,6 @@ class Synchronizer:
         if len(discovery.revisions) >= MANY:
             del discovery
             await repository.run(give_back)
-        repository.synced = True
-        return True
 
     def _fetch(self, before: Mapping[str, str]) -> dict[str, str]:
         """List and fetch, in a thread of its own; create the registered branch when asked to."""

@@ -1,0 +1,32 @@
+"""The note that lets a restart skip reading all revisions."""
+
+from pathlib import Path
+
+from apiserver.engine.sync_mark import mark_holds, write_mark
+
+REFS = {"refs/heads/main": "a" * 40, "refs/tags/app/v1": "b" * 40}
+
+
+def test_a_note_holds_for_the_same_refs_in_any_order(tmp_path: Path) -> None:
+    write_mark(tmp_path, REFS, 7)
+
+    assert mark_holds(tmp_path, dict(reversed(REFS.items())), 9)
+
+
+def test_a_note_does_not_hold_for_other_refs(tmp_path: Path) -> None:
+    write_mark(tmp_path, REFS, 7)
+
+    assert not mark_holds(tmp_path, {**REFS, "refs/tags/app/v2": "c" * 40}, 9)
+
+
+def test_a_note_does_not_hold_for_a_log_that_went_back(tmp_path: Path) -> None:
+    """A database restored from a backup may lack what the clone has long seen."""
+    write_mark(tmp_path, REFS, 7)
+
+    assert not mark_holds(tmp_path, REFS, 6)
+
+
+def test_a_missing_or_broken_note_does_not_hold(tmp_path: Path) -> None:
+    assert not mark_holds(tmp_path, REFS, 7)
+    (tmp_path / "porch-synced").write_text("what is this")
+    assert not mark_holds(tmp_path, REFS, 7)
