@@ -176,14 +176,14 @@ class RemoteQueue:
                     raise
                 await self._sync()  # shows what moved, or what of ours arrived
                 continue
-            for waiting, error in refused:
-                waiting.fail(error)
+            for waiting, why in refused:
+                waiting.fail(why)
             for waiting in planned:
                 await self._settle(waiting)
             return
-        why = "the remote kept moving while this was pushed; try again"
+        moving = "the remote kept moving while this was pushed; try again"
         for waiting in batch:
-            waiting.fail(Conflict.of(REVISIONS, waiting.job.name, why))
+            waiting.fail(Conflict.of(REVISIONS, waiting.job.name, moving))
 
     def _attempt(self, batch: list[_Waiting]) -> tuple[list[_Waiting], list[tuple[_Waiting, StatusError]]]:
         """Plan and push in a Git thread; return the jobs that went along, and those that would not."""
