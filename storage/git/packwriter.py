@@ -62,12 +62,21 @@ def write_pack(file: IO[bytes], oids: Sequence[str], read: Callable[[str], GitOb
 
 
 def records(objects: Sequence[GitObject]) -> Iterator[UnpackedObject]:
-    """Give objects in the form in which dulwich writes packs to a remote."""
+    """Give objects in the form in which dulwich writes packs to a remote.
+
+    The root trees of one push differ in an entry or two, and each has an entry per package: all but the first travel as
+    their difference from it.
+    """
+    base: GitObject | None = None
     for item in objects:
+        delta = _delta(base.data, item.data) if base is not None and item.kind == "tree" else None
+        if item.kind == "tree" and delta is None and (base is None or len(item.data) > len(base.data)):
+            base = item
         yield UnpackedObject(
-            KIND_NUMBERS[item.kind],
-            decomp_chunks=[item.data],
-            decomp_len=len(item.data),
+            KIND_NUMBERS[item.kind] if delta is None else OFS_DELTA,
+            delta_base=None if delta is None or base is None else bytes.fromhex(base.oid),
+            decomp_chunks=[item.data if delta is None else delta],
+            decomp_len=len(item.data if delta is None else delta),
             sha=bytes.fromhex(item.oid),
         )
 
