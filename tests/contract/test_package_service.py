@@ -217,7 +217,9 @@ async def test_an_approval_onto_a_moved_branch_is_made_again(engine: Engine, rem
     assert engine.body(name)["spec"]["revision"] == 1
 
 
-async def test_after_a_crash_between_push_and_record_the_approval_is_found(tmp_path: Path, remote: Path) -> None:
+async def test_after_a_crash_between_push_and_record_the_approval_is_found(
+    tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The remote has the tag, the log still says Proposed: the next start makes them agree."""
     async with running_engine(tmp_path) as engine:
         held = await engine.register("repo", remote)
@@ -227,7 +229,7 @@ async def test_after_a_crash_between_push_and_record_the_approval_is_found(tmp_p
         async def die(*_arguments: object, **_named: object) -> None:
             raise asyncio.CancelledError
 
-        engine.service._recorder.published = die
+        monkeypatch.setattr(engine.service._recorder, "published", die)
         approval = asyncio.create_task(engine.approve(name))
         await eventually(lambda: "refs/tags/app/v1" in refs(remote))
         approval.cancel()
