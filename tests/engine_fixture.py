@@ -61,13 +61,13 @@ class Engine:
     repositories: Repositories
     service: PackageService
 
-    async def register(self, name: str, remote: Path, **git_settings: Any) -> Held:
+    async def register(self, name: str, remote: Path, *, deployment: bool = False) -> Held:
         """Register a repository and wait until it was read."""
         body: Json = {
             "apiVersion": "config.porch.kpt.dev/v1alpha1",
             "kind": "Repository",
             "metadata": {"name": name, "namespace": NAMESPACE, "uid": str(uuid.uuid4()), "generation": 1},
-            "spec": {"type": "git", "git": {"repo": remote.as_uri(), "branch": "main", **git_settings}},
+            "spec": {"type": "git", "deployment": deployment, "git": {"repo": remote.as_uri(), "branch": "main"}},
         }
         key = ObjectKey(REPOSITORIES, NAMESPACE, name)
         if self.store.get(key) is None:
@@ -78,10 +78,15 @@ class Engine:
         return held
 
     async def create(
-        self, package: str, repository: str = "repo", workspace: str = "v1", task: Json | None = None
+        self,
+        package: str,
+        repository: str = "repo",
+        workspace: str = "v1",
+        task: Json | None = None,
+        **spec_fields: Any,
     ) -> Entry:
         """Create a draft, by init unless a task is given."""
-        spec: Json = {"repository": repository, "packageName": package, "workspaceName": workspace}
+        spec: Json = {"repository": repository, "packageName": package, "workspaceName": workspace, **spec_fields}
         if task:
             spec["tasks"] = [task]
         return await self.service.create(NAMESPACE, {"metadata": {}, "spec": spec}, "alice", dry_run=False)

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import orjson
 
 from apiserver.engine.claims import Claims
+from apiserver.engine.creation import Creation
 from apiserver.engine.deletion import DeletePublishedJob
+from apiserver.engine.draft_contents import NOT_PUSHED, check_package, edit_root_kptfile, refuse_save, render_checked
 from apiserver.engine.draft_writing import DraftWriter
 from apiserver.engine.package_index import REPOSITORY, PackageIndex
 from apiserver.engine.publish import PublishJob
@@ -20,14 +22,12 @@ from apiserver.engine.recording import REVISIONS, Recorder, set_latest_label, up
 from apiserver.engine.registered import RegisteredRepository
 from apiserver.engine.rendering import Renderer
 from apiserver.engine.repositories import Held, Repositories
-from apiserver.engine.revision_body import lifecycle_of, new_revision, revision_name_of, self_commit, timestamp
-from apiserver.engine.tasks import StartingContents, refuse
+from apiserver.engine.revision_body import lifecycle_of, revision_name_of, self_commit, timestamp
+from apiserver.engine.tasks import StartingContents
 from apiserver.rules.lifecycle import Door, Lifecycle, check_transition, parse_lifecycle
 from apiserver.rules.managed_labels import LATEST
 from apiserver.rules.readiness import require_ready
 from apiserver.rules.revision_changes import (
-    CLIENT_METADATA,
-    INTERNAL,
     ContentChange,
     check_new,
     check_published_spec,
@@ -35,18 +35,14 @@ from apiserver.rules.revision_changes import (
     content_change,
     with_client_metadata,
 )
-from krm.api.revision_name import RevisionName, object_name_problem
+from krm.api.revision_name import RevisionName
 from krm.meta.errors import (
-    AlreadyExists,
-    Cause,
     Conflict,
     Forbidden,
-    Invalid,
     ResourceName,
-    StatusError,
 )
-from krm.package.contents import Contents, ContentsError, File, check_contents, replace_texts
-from krm.package.kptfile import KptfileEdit, KptfileError, edit_kptfile, parse_kptfile
+from krm.package.contents import ContentsError, File, replace_texts
+from krm.package.kptfile import KptfileEdit
 from storage.bodies import decode
 from storage.git.objects import GitObject
 from storage.interfaces import Entry, ObjectKey, ObjectStore, StaleWrite
@@ -56,10 +52,6 @@ Change = Callable[[Json], Json]
 T = TypeVar("T")
 
 RESOURCES = ResourceName("packagerevisionresources", "porch.kpt.dev")
-NOT_PUSHED = (
-    "rendering package in kpt function pipeline. Package NOT pushed to remote. Fix locally (until 'kpt fn render' "
-    "succeeds) and retry. Details: "
-)
 
 
 class PackageService:
@@ -84,6 +76,7 @@ class PackageService:
         self._renderer = renderer
         self._starting = starting
         self._writer = writer
+        self._creation = Creation(index, starting, renderer, writer)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -119,73 +112,9 @@ class PackageService:
         async def create() -> Entry:
             claim = self._claims.claim(REVISIONS, namespace, name.object_name, shown_as="(new creation)", doing=doing)
             with claim:
-                return await self._create(held, name, wanted, user, dry_run=dry_run)
+                return await self._creation.create(held, name, wanted, user, dry_run=dry_run)
 
         return await _to_the_end(create())
-
-    async def _create(self, held: Held, name: RevisionName, wanted: Json, user: str, *, dry_run: bool) -> Entry:
-        settings = held.repository.settings
-        task = self._only_task(name, wanted["spec"].get("tasks") or [])
-        self._check_free(settings.namespace, name, task.get("type") or "")
-        parent = self._writer.base(held)
-        contents = await self._starting.make(held, name, task)
-        contents = self._with_metadata(name, contents, wanted)
-        contents = await self._rendered(name.object_name, contents)
-        body = new_revision(settings.namespace, name, Lifecycle.DRAFT, [task], deployment=settings.deployment)
-        for key in CLIENT_METADATA:
-            if value := wanted["metadata"].get(key):
-                body["metadata"][key] = value
-        try:
-            return await self._writer.save(held, body, contents, None, parent, task, user, dry_run=dry_run)
-        except StaleWrite:
-            raise AlreadyExists.of(REVISIONS, name.object_name) from None
-
-    def _only_task(self, name: RevisionName, tasks: list[Json]) -> Json:
-        if len(tasks) > 1:
-            raise refuse(name.object_name, "spec.tasks", "task list must not contain more than one task")
-        if problem := object_name_problem(name):
-            raise refuse(name.object_name, "metadata.name", f"failed to create packagerevision: {problem}")
-        if tasks:
-            return tasks[0]
-        return {"type": "init", "init": {"description": f"{name.package} description"}}
-
-    def _check_free(self, namespace: str, name: RevisionName, task: str) -> None:
-        """Refuse what exists or would lie inside or around another package; all on full paths (3.1)."""
-        package = self._index.package(namespace, name.repository, name.package)
-        problem: str | None = None
-        refusal: type[StatusError] = AlreadyExists
-        if package is not None:
-            if package.by_workspace(name.workspace) is not None:
-                problem = (
-                    f"package revision workspaceNames must be unique; package revision with name {name.package} in "
-                    f"repo {name.repository} with workspaceName {name.workspace} already exists"
-                )
-            elif task == "clone":
-                problem = (
-                    f'`clone` cannot create a new revision for package "{name.package}" that already exists in repo '
-                    f'"{name.repository}"; make subsequent revisions using `copy`'
-                )
-            elif task == "init":
-                problem = f'package "{name.package}" already exists in repository "{name.repository}"'
-        elif other := self._index.nesting_conflict(namespace, name.repository, name.package):
-            refusal = Conflict
-            problem = (
-                f'package path "{name.package}" conflicts with existing package "{other}": packages cannot be nested'
-            )
-        if problem:
-            raise refusal(INTERNAL + problem, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource)
-
-    def _with_metadata(self, name: RevisionName, contents: dict[str, File], wanted: Json) -> dict[str, File]:
-        """Put package metadata, gates and conditions of a create into the Kptfile (3.6)."""
-        metadata = wanted["spec"].get("packageMetadata") or {}
-        gates = wanted["spec"].get("readinessGates")
-        edit = KptfileEdit(
-            labels=metadata.get("labels"),
-            annotations=metadata.get("annotations"),
-            readiness_gates=None if gates is None else [gate.get("conditionType", "") for gate in gates],
-            conditions=(wanted.get("status") or {}).get("conditions"),
-        )
-        return _edited(name.object_name, contents, edit)
 
     # --- contents ------------------------------------------------------------------------------
 
@@ -227,27 +156,20 @@ class PackageService:
         lifecycle = lifecycle_of(body)
         if lifecycle is not Lifecycle.DRAFT:
             why = f'cannot update a package revision with lifecycle value "{lifecycle}"; package must be Draft'
-            raise _refuse_save(name, "spec.lifecycle", why)
+            raise refuse_save(name, "spec.lifecycle", why)
         try:
             contents = replace_texts(old, (wanted.get("spec") or {}).get("resources") or {}, keep)
         except ContentsError as error:
-            raise _refuse_save(name, "spec.resources", str(error)) from error
-        _check_package(name, contents)
+            raise refuse_save(name, "spec.resources", str(error)) from error
+        check_package(name, contents)
         rendered = await self._renderer.render(contents)
         if rendered.failed:
-            raise _refuse_save(name, "spec.resources", f"error {NOT_PUSHED}{rendered.error}")
+            raise refuse_save(name, "spec.resources", f"error {NOT_PUSHED}{rendered.error}")
         task = {"type": "render"}
         saved = await self._writer.save(
             held, body, rendered.contents, entry, self_commit(body), task, user, dry_run=dry_run
         )
         return saved, rendered.contents, rendered.results
-
-    async def _rendered(self, name: str, contents: Contents) -> dict[str, File]:
-        _check_package(name, contents)
-        rendered = await self._renderer.render(contents)
-        if rendered.failed:
-            raise refuse(name, "spec.tasks", f"error {NOT_PUSHED}{rendered.error}")
-        return dict(rendered.contents)
 
     # --- update --------------------------------------------------------------------------------
 
@@ -314,9 +236,9 @@ class PackageService:
             readiness_gates=edits.gates,
             conditions=edits.conditions,
         )
-        contents = _edited(entry.name, await self._starting.read(held, entry), edit)
+        contents = edit_root_kptfile(entry.name, await self._starting.read(held, entry), edit)
         if edits.renders:
-            contents = await self._rendered(entry.name, contents)
+            contents = await render_checked(self._renderer, entry.name, contents)
         task = {"type": "render"}
         return await self._writer.save(held, body, contents, entry, self_commit(body), task, user, dry_run=dry_run)
 
@@ -415,38 +337,6 @@ def _gates_wanted(stored: Json, wanted: Json, current: Lifecycle, door: Door) ->
         gates = gates if new_gates is None else new_gates
         conditions = conditions if new_conditions is None else new_conditions
     return gates or [], conditions or []
-
-
-def _check_package(name: str, contents: Contents) -> None:
-    """Refuse contents that no package may have.
-
-    Raises:
-        Invalid: a path, the number or the size of the files, or the Kptfile is at fault.
-    """
-    try:
-        check_contents(contents)
-        if "Kptfile" in contents:
-            parse_kptfile(contents["Kptfile"].data)
-    except (ContentsError, KptfileError) as error:
-        raise _refuse_save(name, "spec.resources", str(error)) from error
-    if "Kptfile" not in contents:
-        raise _refuse_save(name, "spec.resources", "package must contain Kptfile at root: there is none")
-
-
-def _refuse_save(name: str, field: str, why: str) -> Invalid:
-    cause = Cause("FieldValueInvalid", why, field)
-    return Invalid(INTERNAL + why, name=name, group="porch.kpt.dev", kind="PackageRevisionResources", causes=[cause])
-
-
-def _edited(name: str, contents: dict[str, File], edit: KptfileEdit) -> dict[str, File]:
-    kptfile = contents.get("Kptfile")
-    if kptfile is None:
-        return contents
-    try:
-        data = edit_kptfile(kptfile.data, edit)
-    except KptfileError as error:
-        raise refuse(name, "spec.packageMetadata", f"the Kptfile cannot be edited: {error}") from error
-    return {**contents, "Kptfile": File(data, kptfile.mode)}
 
 
 def decode_again(body: Json) -> Json:

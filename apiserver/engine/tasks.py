@@ -18,6 +18,7 @@ from krm.package.clone import clone_package
 from krm.package.contents import ContentsError, File
 from krm.package.init import init_package
 from krm.package.kptfile import KptfileError
+from krm.package.package_context import package_path
 from storage.bodies import decode
 from storage.git.clone import Clone
 from storage.git.commits import parse_commit
@@ -51,20 +52,23 @@ class StartingContents:
         self._upstreams = upstreams
         self._git_timeout = git_timeout
 
-    async def make(self, held: Held, name: RevisionName, task: Json) -> dict[str, File]:
+    async def make(self, held: Held, name: RevisionName, task: Json, parent: str = "") -> dict[str, File]:
         """Return the contents that ``task`` starts the revision with.
+
+        ``parent`` names the revision whose package path prefixes a clone's (deprecated ``spec.parent``).
 
         Raises:
             StatusError: the task is unknown or incomplete, or its source cannot be used.
         """
         kind = task.get("type") or ""
+        prefix = await self._parent_path(held, name, parent) if parent else ""
         if kind == "init":
             init = task.get("init") or {}
             return init_package(
                 name.package, init.get("description") or "", init.get("keywords") or [], init.get("site") or ""
             )
         if kind == "clone":
-            return await self._clone(held, name, task.get("clone") or {})
+            return await self._clone(held, name, task.get("clone") or {}, prefix)
         if kind == "edit":
             return await self._edit(held, name, task.get("edit") or {})
         cause = Cause(
@@ -107,7 +111,16 @@ class StartingContents:
 
     # --- clone -------------------------------------------------------------------------------
 
-    async def _clone(self, held: Held, name: RevisionName, clone: Json) -> dict[str, File]:
+    async def _parent_path(self, held: Held, name: RevisionName, parent: str) -> str:
+        namespace = held.repository.settings.namespace
+        entry = self._store.get(ObjectKey("packagerevisions.porch.kpt.dev", namespace, parent))
+        if entry is None:
+            why = f'cannot get parent package "{parent}": {NotFound.of(REVISIONS, parent).message}'
+            raise refuse(name.object_name, "spec.parent.name", why)
+        contents = await self.read(self._repositories.get(namespace, entry.fields[REPOSITORY]), entry)
+        return package_path(contents)
+
+    async def _clone(self, held: Held, name: RevisionName, clone: Json, prefix: str) -> dict[str, File]:
         source = clone.get("upstreamRef") or {}
         if source.get("upstreamRef"):
             contents, upstream, lock = await self._clone_revision(held, name, source["upstreamRef"])
@@ -122,7 +135,8 @@ class StartingContents:
             raise refuse(
                 name.object_name, "spec.tasks[0].clone.upstreamRef", f'package "{name.package}" is missing Kptfile'
             )
-        context = name.package if held.repository.settings.deployment else None
+        own_path = f"{prefix}/{name.package}" if prefix else name.package
+        context = own_path if held.repository.settings.deployment else None
         try:
             return clone_package(
                 contents, name=name.package, upstream=upstream, upstream_lock=lock, context_path=context

@@ -116,7 +116,7 @@ def files_object(entry: Entry, contents: Contents, results: Mapping[str, Any] | 
     }
     if spec.get("revision"):
         files["revision"] = spec["revision"]
-    status: Json = {"renderStatus": {"result": dict(results or {"exitCode": 0}), "error": ""}}
+    status: Json = {"renderStatus": {"result": dict(results or {"metadata": {}, "exitCode": 0}), "error": ""}}
     return {
         "apiVersion": "porch.kpt.dev/v1alpha1",
         "kind": "PackageRevisionResources",

@@ -53,6 +53,20 @@ def with_package_context(contents: Contents, name: str, package_path: str) -> di
     return new
 
 
+def package_path(contents: Contents) -> str:
+    """Return the package path that the root package's context names, "" where there is none."""
+    for path in _candidates(contents):
+        try:
+            _, documents = read_file(contents[path].data)
+        except YamlError:
+            continue
+        for document in documents:
+            if is_package_context(document.data):
+                data = plain_copy(document.data).get("data")
+                return str(data.get("package-path") or "") if isinstance(data, dict) else ""
+    return ""
+
+
 def _candidates(contents: Contents) -> list[str]:
     """Return the root package's files that may hold the context, the usual one first."""
     named = [

@@ -513,3 +513,20 @@ async def test_an_edit_made_while_an_older_parcel_waits_to_be_pushed_is_pushed_w
         )
         await held.queue.submit(fresh)
         assert git(remote, "show", "drafts/app/v1:app/note.txt") == "later"
+
+
+async def test_a_clone_with_a_parent_lies_below_the_parents_package_path(tmp_path: Path, remote: Path) -> None:
+    async with running_engine(tmp_path) as engine:
+        deployment = new_remote(tmp_path / "deployment.git")
+        await engine.register("repo", remote)
+        await engine.register("deploy", deployment, deployment=True)
+        base = (await engine.create("base")).name
+        task = {"type": "clone", "clone": {"upstreamRef": {"upstreamRef": {"name": base}}}}
+        parent = await engine.create("edge", repository="deploy", task=task)
+
+        child = await engine.create("amf", repository="deploy", task=task, parent={"name": parent.name})
+
+        context = (await engine.contents(child.name))["package-context.yaml"].data
+        assert b"package-path: edge/amf" in context
+        with pytest.raises(Invalid, match='cannot get parent package "deploy.none.v1"'):
+            await engine.create("smf", repository="deploy", task=task, parent={"name": "deploy.none.v1"})
