@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from apiserver.machinery.openapi_paths import path_items
 from apiserver.machinery.openapi_schemas import component_schemas
 from apiserver.machinery.openapi_v2 import swagger
+from apiserver.machinery.openapi_v2_protobuf import ANSWERED, MEDIA_TYPE, encode_document
 from apiserver.machinery.reply import Headers, Reply, plain
 from apiserver.machinery.rest import Served
 from krm.meta.errors import NotAcceptable
@@ -105,7 +106,14 @@ class OpenApi:
     async def _serve_root(self, request: Request) -> ASGIApp:
         return _answer(request, self._root)
 
+    @cached_property
+    def _v2_protobuf(self) -> bytes:
+        return encode_document(self.document_v2())
+
     async def _serve_v2(self, request: Request) -> ASGIApp:
+        accept = request.headers.get("accept", "")
+        if MEDIA_TYPE in accept and not _takes_json(accept):
+            return Reply([self._v2_protobuf], media_type=ANSWERED, headers=[(b"vary", b"Accept")])
         return _answer(request, self._v2)
 
     async def _serve_v3(self, request: Request) -> ASGIApp:
