@@ -152,14 +152,17 @@ async def test_a_document_is_found_by_its_hash_and_may_be_kept_for_a_year() -> N
     assert missing.status_code == 404
 
 
-async def test_clients_that_take_only_protobuf_are_told_406() -> None:
+async def test_v2_is_served_in_the_form_a_client_takes() -> None:
+    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     async with client() as http:
-        accept = {"Accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
-        refused = await http.get("/openapi/v2", headers=accept)
-        both = await http.get("/openapi/v2", headers={"Accept": f"{accept['Accept']}, application/json"})
+        encoded = await http.get("/openapi/v2", headers={"Accept": protobuf})
+        both = await http.get("/openapi/v2", headers={"Accept": f"{protobuf}, application/json"})
+        refused = await http.get("/openapi/v2", headers={"Accept": "application/cbor"})
 
+    assert encoded.content.startswith(b"\x0a\x032.0"), "the version stands first"
+    assert encoded.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    assert both.json()["swagger"] == "2.0"
     assert (refused.status_code, refused.json()["reason"]) == (406, "NotAcceptable")
-    assert both.status_code == 200
 
 
 async def test_swagger_holds_everything_in_its_own_form() -> None:
