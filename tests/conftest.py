@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import remotes
+from eventually import eventually
 from git_server import Faults, GitServer, git_server
 from kubectl import Kubectl
-from manifests import Register, credentials, repository
-from porch_client import PorchClient
+from manifests import Register, credentials, namespace_object, repository
+from porch_client import CONFIG, PorchClient
 from porch_process import PorchProcess
 from remotes import PUSHER, Remote
 
@@ -70,32 +71,51 @@ def porch_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProc
 
 
 @pytest.fixture
-def kubectl(porch_server: PorchProcess) -> Iterator[Kubectl]:
-    """kubectl as the administrator, in a namespace made for the test and deleted after it."""
-    client = Kubectl(porch_server.kubeconfig, f"test-{next(_numbers)}")
-    client.ok("create", "namespace", client.namespace)
-    yield client
-    client("delete", "namespace", client.namespace, "--wait=false")
+def namespace(porch_server: PorchProcess) -> Iterator[str]:
+    """A namespace made for the test and deleted after it."""
+    name = f"test-{next(_numbers)}"
+    client = porch_server.client(name)
+    client.request("POST", "/api/v1/namespaces", namespace_object(name))
+    client.close()
+    yield name
+    client = porch_server.client(name)  # the test may have restarted the server
+    client.request("DELETE", f"/api/v1/namespaces/{name}")
+    client.close()
 
 
 @pytest.fixture
-def porch(porch_server: PorchProcess, kubectl: Kubectl) -> Iterator[PorchClient]:
-    """A plain HTTPS client in the namespace of ``kubectl``."""
-    client = porch_server.client(kubectl.namespace)
+def kubectl(porch_server: PorchProcess, namespace: str, tmp_path: Path) -> Kubectl:
+    """kubectl as the administrator, in the test's namespace."""
+    return Kubectl(porch_server.kubeconfig, namespace, str(tmp_path / "kubectl-cache"))
+
+
+@pytest.fixture
+def porch(porch_server: PorchProcess, namespace: str) -> Iterator[PorchClient]:
+    """A plain HTTPS client in the test's namespace."""
+    client = porch_server.client(namespace)
     yield client
     client.close()
 
 
 @pytest.fixture
-def register(kubectl: Kubectl) -> Register:
+def register(porch: PorchClient) -> Register:
     """Register remotes as repositories of the test's namespace and wait until they are Ready.
 
     ``register(blueprints=remote, deployments=other, deployment=("deployments",))``.
     """
 
     def apply(*, deployment: tuple[str, ...] = (), **named: Remote) -> None:
-        kubectl.apply(credentials())
-        kubectl.apply(*(repository(name, to.url, deployment=name in deployment) for name, to in named.items()))
-        kubectl.ok("wait", "--for=condition=Ready", "--timeout=30s", *(f"repository/{name}" for name in named))
+        porch.request("POST", f"/api/v1/namespaces/{porch.namespace}/secrets", credentials())
+        path = f"{CONFIG}/namespaces/{porch.namespace}/repositories"
+        for name, remote in named.items():
+            answer = porch.request("POST", path, repository(name, remote.url, deployment=name in deployment))
+            assert answer.code == 201, answer.body
+        for name in named:
+            eventually(lambda at=f"{path}/{name}": _is_ready(porch, at), timeout=30)  # type: ignore[misc]
 
     return apply
+
+
+def _is_ready(porch: PorchClient, path: str) -> None:
+    status = porch.request("GET", path).object.get("status") or {}
+    assert [c["status"] for c in status.get("conditions") or []] == ["True"], status

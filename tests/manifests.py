@@ -10,6 +10,11 @@ Register = Callable[..., None]
 """The fixture that registers remotes as repositories of a test's namespace and waits until they are Ready."""
 
 
+def namespace_object(name: str) -> Object:
+    """Build a Namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
 def repository(
     name: str, url: str, *, deployment: bool = False, login: str = "git-auth", branch: str = "main"
 ) -> Object:
