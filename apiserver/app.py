@@ -9,19 +9,39 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+KUBERNETES_PATHS = ("/api/", "/apis/")
+"""Below these nothing but the Kubernetes API is served."""
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
 
-def create_app(routes: Sequence[BaseRoute], lifespan: Lifespan) -> FastAPI:
-    """Build the application. ``lifespan`` brackets its life: storage and background work."""
+class Application(FastAPI):
+    """FastAPI, with a short way to the Kubernetes API: its requests need none of the middlewares in between."""
+
+    kubernetes: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan."""
+        if scope["type"] == "http" and scope["path"].startswith(KUBERNETES_PATHS):
+            await self.kubernetes(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def create_app(kubernetes: ASGIApp, routes: Sequence[BaseRoute], lifespan: Lifespan) -> FastAPI:
+    """Build the application around the Kubernetes API and the ``routes`` of everything else it serves.
+
+    ``lifespan`` brackets its life: storage and background work.
+    """
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         async with lifespan():
             yield
 
-    app = FastAPI(
+    app = Application(
         title="Porch",
         openapi_url=None,
         docs_url=None,
@@ -30,5 +50,6 @@ def create_app(routes: Sequence[BaseRoute], lifespan: Lifespan) -> FastAPI:
         lifespan=life,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    app.kubernetes = kubernetes
     app.router.routes.extend(routes)
     return app

@@ -6,18 +6,27 @@ between live blocks unless it is asked; other C libraries are left alone.
 
 import ctypes
 import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
 YOUNG_OBJECTS = 20_000
 """Allocations between two collections of the youngest generation; requests make few cycles, and many objects."""
 
+SWITCH_SECONDS = 0.001
+"""How long one thread may keep the interpreter from another. Git threads make many short system calls and need it back
+after each; with Python's 5 ms a push waits longer for the interpreter than for the disk."""
+
 
 def settle_long_lived() -> None:
-    """Take what is loaded now out of the collector's sight, so that collections stay short (``kube-api.md`` 6.1)."""
+    """Set the interpreter up for a long life, once everything is loaded.
+
+    What is there now goes out of the collector's sight, so that collections stay short (``kube-api.md`` 6.1).
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 10, 20)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def _trimmer() -> Callable[[int], Any] | None:

@@ -160,7 +160,7 @@ def create_server(settings: Settings) -> Server:
             await store.stop()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    return Server(create_app(machinery.routes(), lifespan), shutdown, served)
+    return Server(create_app(machinery, machinery.routes(), lifespan), shutdown, served)
 
 
 def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories) -> None:

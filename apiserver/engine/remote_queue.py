@@ -101,6 +101,7 @@ class RemoteQueue:
         self._waiting: list[_Waiting] = []
         self._conversation = asyncio.Lock()
         self._drain: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Task[None] | None = None
         self._closed = False
 
     async def submit(self, job: PushJob) -> None:
@@ -144,6 +145,19 @@ class RemoteQueue:
                 batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
                 if batch:
                     await self._push_together(batch)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Have the clone put its many small packs together, beside the work that goes on."""
+        clone = self._repository.clone
+        if clone.scattered and (self._tidying is None or self._tidying.done()):
+            self._tidying = asyncio.create_task(self._consolidate())
+
+    async def _consolidate(self) -> None:
+        try:
+            await self._repository.converse(self._repository.clone.consolidate)
+        except GitError as error:
+            log.warning("a clone could not be tidied", repository=self._repository.settings.key, problem=str(error))
 
     async def _push_together(self, batch: list[_Waiting]) -> None:
         """Push a batch; when the remote refuses it as a whole, each job alone."""

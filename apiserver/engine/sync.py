@@ -77,7 +77,6 @@ class Synchronizer:
         before = dict(repository.clone.refs)
         after = await repository.converse(self._fetch, before)
         full = not repository.synced and not await repository.run(mark_holds, repository.folder, before, self._store.rv)
-        await repository.converse(repository.clone.consolidate)
         known, repository.synced = repository.synced, False  # should reading fail, the next sync compares everything
         if full or before != after:
             await self._read(before, after, full=full)

@@ -183,6 +183,11 @@ class Clone:
                 raise LimitExceeded(f"more than {MAX_ANCESTRY} commits lie between two commits")
         return False
 
+    @property
+    def scattered(self) -> bool:
+        """Whether :meth:`consolidate` has something to do."""
+        return self._store.scattered
+
     def consolidate(self, *, force: bool = False) -> None:
         """Bound the number of loose objects and packs; for a background thread.
 

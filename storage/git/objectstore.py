@@ -10,12 +10,13 @@ import subprocess
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import structlog
+from dulwich.pack import write_pack_index_v2
 
 from storage.git.carriers import git_environment
 from storage.git.errors import CorruptObject, DiskFull, LimitExceeded, ObjectMissing
@@ -37,6 +38,9 @@ EMPTY_PACK = 32
 
 INDEX_SECONDS = 900
 """Longest time a git process may take over one pack."""
+
+WORTH_A_PACK = 8
+"""Objects from which one pack costs less than as many files."""
 
 LOOSE_LIMIT = 2000
 """Loose objects after which consolidation packs them."""
@@ -61,6 +65,7 @@ class ObjectStore:
         self._git = git
         self._limits = limits
         self._lock = threading.RLock()
+        self._consolidating = threading.Lock()
         self._packs: tuple[PackFile, ...] = ()
         self._loose = 0
         self._load()
@@ -69,6 +74,11 @@ class ObjectStore:
     def pack_count(self) -> int:
         """How many packs there are."""
         return len(self._packs)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether consolidation has something to do."""
+        return self._loose > LOOSE_LIMIT or len(self._packs) > PACK_LIMIT
 
     def read(self, oid: str) -> GitObject:
         """Return an object.
@@ -96,14 +106,37 @@ class ObjectStore:
         return any(pack.offset(raw) is not None for pack in self._packs) or self._loose_path(oid).exists()
 
     def add(self, objects: Sequence[GitObject]) -> None:
-        """Write objects as loose files, contents before what refers to them.
+        """Write objects: a few as loose files, contents before what refers to them, more as a pack.
 
         Raises:
             DiskFull: there is no room; what was written is complete objects nobody refers to.
         """
+        new = {item.oid: item for item in objects if not self.has(item.oid)}
         with disk_errors():
-            for item in sorted(objects, key=lambda item: _ORDER[item.kind]):
+            if len(new) >= WORTH_A_PACK:
+                self._add_pack(new)
+                return
+            for item in sorted(new.values(), key=lambda item: _ORDER[item.kind]):
                 self._write_loose(item)
+
+    def _add_pack(self, new: Mapping[str, GitObject]) -> None:
+        """Write objects as one pack. It is not forced to the disk: what a power cut takes is in the remote."""
+        handle, name = tempfile.mkstemp(prefix="tmp_pack_", suffix=".pack", dir=self._packs_path)
+        path = Path(name)
+        index = path.with_suffix(".idx")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                written = write_pack(file, list(new), new.__getitem__)
+            with index.open("wb") as file:
+                write_pack_index_v2(file, written.rows, written.checksum)
+            final = self._packs_path / f"pack-{written.checksum.hex()}"
+            path.rename(final.with_suffix(".pack"))
+            index.rename(final.with_suffix(".idx"))
+            with self._lock:
+                self._packs = (*self._packs, PackFile(final, self._limits))
+        finally:
+            path.unlink(missing_ok=True)
+            index.unlink(missing_ok=True)
 
     def receive(self, fill: Callable[[Callable[[bytes], None]], None]) -> int:
         """Store one pack that ``fill`` writes to the sink it is given; returns its bytes.
@@ -131,12 +164,12 @@ class ObjectStore:
 
     def consolidate(self, *, force: bool = False) -> None:
         """Pack loose objects when they are many, and merge small packs when those are; ``force`` always."""
-        with self._lock, disk_errors():
+        with self._consolidating, disk_errors():
             if self._loose > LOOSE_LIMIT or (force and self._loose):
                 self._pack_loose()
-            small = [pack for pack in self._packs if pack.size < SMALL_PACK]
-            if len(small) > 1 and (len(self._packs) > PACK_LIMIT or force):
-                self._merge(small)
+            if len(self._packs) > PACK_LIMIT or force:
+                small = [pack for pack in self._packs if pack.size < SMALL_PACK]
+                self._merge(small if force else worth_merging(small))
 
     def _adopt(self, path: Path, size: int) -> None:
         """Index a complete pack and give it its final name."""
@@ -245,16 +278,19 @@ class ObjectStore:
         self._write_pack([oid for oid in files if self._read_loose(oid) is not None])
         for path in files.values():
             path.unlink(missing_ok=True)
-        self._loose = 0
+        self._loose -= len(files)
 
     def _merge(self, small: Sequence[PackFile]) -> None:
+        if len(small) < 2:  # noqa: PLR2004 -- one pack is together already
+            return
         ids = {raw.hex() for pack in small for raw, _ in pack.ids()}
         made = self._write_pack(sorted(ids))
         for pack in small:
             if pack.base.name != made:
                 pack.base.with_suffix(".idx").unlink(missing_ok=True)
                 pack.base.with_suffix(".pack").unlink(missing_ok=True)
-        self._scan()
+        with self._lock:
+            self._scan()
 
     def _write_pack(self, oids: Sequence[str]) -> str:
         """Write one pack of these objects and adopt it; returns its base name."""
@@ -274,6 +310,20 @@ class ObjectStore:
             for leftover in (path, path.with_suffix(".idx")):
                 leftover.unlink(missing_ok=True)
         return made
+
+
+def worth_merging(packs: Sequence[PackFile]) -> list[PackFile]:
+    """Choose the packs to put together: all that are not much larger than the smaller ones in sum.
+
+    Every object is then rewritten a logarithmic number of times, however many pushes there are.
+    """
+    ordered = sorted(packs, key=lambda pack: pack.count)
+    chosen = smaller = 0
+    for number, pack in enumerate(ordered, start=1):
+        if pack.count < 2 * smaller:
+            chosen = number
+        smaller += pack.count
+    return ordered[:chosen]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ thousand approvals would keep gigabytes of nearly equal trees.
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO
+from typing import IO, NamedTuple
 
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.pack import UnpackedObject, create_delta, pack_object_header
@@ -25,11 +25,19 @@ _LEVEL = 1
 """zlib: ids do not compress, and packs are written while people wait for the processor."""
 
 
-def write_pack(file: IO[bytes], oids: Sequence[str], read: Callable[[str], GitObject]) -> None:
+class Written(NamedTuple):
+    """A pack as written: its checksum, and (raw id, offset, CRC of the stored bytes) of each object, for its index."""
+
+    checksum: bytes
+    rows: list[tuple[bytes, int, int]]
+
+
+def write_pack(file: IO[bytes], oids: Sequence[str], read: Callable[[str], GitObject]) -> Written:
     """Write a pack (version 2) with each object once.
 
     Trees are ordered by size, largest first, and stored as differences from the one before where that is smaller.
     """
+    rows: list[tuple[bytes, int, int]] = []
     sizes: list[tuple[int, int, str]] = []
     for oid in oids:
         item = read(oid)
@@ -51,14 +59,18 @@ def write_pack(file: IO[bytes], oids: Sequence[str], read: Callable[[str], GitOb
         start = at
         delta = _delta(before[1], data) if before and number == KIND_NUMBERS["tree"] and links < MAX_CHAIN else None
         if delta is None or before is None:
-            put(bytes(pack_object_header(number, None, len(data), DEFAULT_OBJECT_FORMAT)) + zlib.compress(data, _LEVEL))
+            header = pack_object_header(number, None, len(data), DEFAULT_OBJECT_FORMAT)
+            stored = bytes(header) + zlib.compress(data, _LEVEL)
             links = 0
         else:
             header = pack_object_header(OFS_DELTA, start - before[0], len(delta), DEFAULT_OBJECT_FORMAT)
-            put(bytes(header) + zlib.compress(delta, _LEVEL))
+            stored = bytes(header) + zlib.compress(delta, _LEVEL)
             links += 1
+        put(stored)
+        rows.append((bytes.fromhex(oid), start, zlib.crc32(stored)))
         before = (start, data) if number == KIND_NUMBERS["tree"] else None
     file.write(digest.digest())
+    return Written(digest.digest(), sorted(rows))
 
 
 def records(objects: Sequence[GitObject]) -> Iterator[UnpackedObject]:
