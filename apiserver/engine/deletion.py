@@ -6,6 +6,7 @@ Source: ``porch-api.md`` 4.7 and 6.6.
 import time
 from typing import Any
 
+from apiserver.engine.package_index import PACKAGE
 from apiserver.engine.recording import Recorder, is_placeholder
 from apiserver.engine.registered import RegisteredRepository
 from apiserver.engine.remote_queue import RefView
@@ -25,6 +26,7 @@ class DeletePublishedJob:
 
     def __init__(self, repository: RegisteredRepository, recorder: Recorder, entry: Entry, user: str) -> None:
         self.name = entry.name
+        self.package = entry.fields[PACKAGE]
         self._repository = repository
         self._recorder = recorder
         self._entry = entry

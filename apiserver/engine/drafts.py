@@ -48,6 +48,7 @@ class DraftJob:
         self, repository: RegisteredRepository, store: ObjectStore, recorder: Recorder, claims: Claims, parcel: Parcel
     ) -> None:
         self.name = parcel.revision
+        self.package = parcel.revision
         self.postponed = False
         """The revision was being written, or deleted meanwhile; there is something left for the next round."""
         self._repository = repository
@@ -137,6 +138,7 @@ class SaveJob:
 
     def __init__(self, name: str, refs: dict[str, str | None], objects: list[Any], record: Any) -> None:
         self.name = name
+        self.package = name
         self.saved: Entry | None = None
         self._refs = refs
         self._objects = objects

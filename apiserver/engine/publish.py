@@ -36,6 +36,7 @@ class PublishJob:
         user: str,
     ) -> None:
         self.name = revision.object_name
+        self.package = revision.package
         self.published: Entry | None = None
         self._repository = repository
         self._recorder = recorder

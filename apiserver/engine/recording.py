@@ -136,15 +136,15 @@ class Recorder:
             entry = self.entry(settings.namespace, revision.object_name)
             body = decode(entry)
             set_published(body, number, by=user, at=at)
-            set_latest_label(body, latest=True)
+            newest = number >= self.next_revision(settings.namespace, settings.name, revision.package)
+            set_latest_label(body, latest=newest)
             path = settings.full_path(revision.package)
             lock = {"url": settings.url, "directory": path, "commit": commit}
             set_self_lock(body, ref=tag_ref(path, number).removeprefix("refs/tags/"), **lock)
-            mutations = [
-                update_mutation(entry, body, user),
-                *self._demote(settings.namespace, settings.name, revision, user),
-                self._placeholder(repository, revision, body, lock, user),
-            ]
+            mutations = [update_mutation(entry, body, user)]
+            if newest:  # a later push may have been recorded first
+                mutations += self._demote(settings.namespace, settings.name, revision, user)
+                mutations.append(self._placeholder(repository, revision, body, lock, user))
             try:
                 return (await self.write(mutations, [drop]))[0]
             except StaleWrite:

@@ -67,6 +67,8 @@ class PushJob(Protocol):
     """Something that moves refs. ``plan`` runs in a Git thread, ``settle`` in the event loop after the push."""
 
     name: str
+    package: str
+    """Jobs of one package are recorded one after the other."""
 
     def plan(self, view: RefView) -> None:
         """Add the job's refs and objects to the view; raise a StatusError to leave the batch alone."""
@@ -102,6 +104,7 @@ class RemoteQueue:
         self._conversation = asyncio.Lock()
         self._drain: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
+        self._settling: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def submit(self, job: PushJob) -> None:
@@ -127,6 +130,7 @@ class RemoteQueue:
             GitError: the remote could not be read.
         """
         async with self._conversation:
+            await self._settled()
             await self._sync()
 
     async def close(self) -> None:
@@ -138,6 +142,7 @@ class RemoteQueue:
         if self._drain is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._drain
+        await self._settled()
 
     async def _work(self) -> None:
         while self._waiting:
@@ -163,6 +168,7 @@ class RemoteQueue:
         """Push a batch; when the remote refuses it as a whole, each job alone."""
         try:
             if not self._repository.synced:
+                await self._settled()
                 await self._sync()  # an approval of before a crash may be in the remote already
             await self._push(batch)
         except PushRejected as rejected:
@@ -188,12 +194,12 @@ class RemoteQueue:
             except (RefMoved, RemoteUnavailable) as error:
                 if isinstance(error, RemoteUnavailable) and not error.outcome_unknown:
                     raise
+                await self._settled()
                 await self._sync()  # shows what moved, or what of ours arrived
                 continue
             for waiting, why in refused:
                 waiting.fail(why)
-            for waiting in planned:
-                await self._settle(waiting)
+            self._settle_aside(planned)
             return
         moving = "the remote kept moving while this was pushed; try again"
         for waiting in batch:
@@ -219,8 +225,26 @@ class RemoteQueue:
             repository.clone.push(remote, updates, view.objects())
         return planned, refused
 
+    def _settle_aside(self, planned: Sequence[_Waiting]) -> None:
+        """Record pushed jobs while the next push goes on; those of one package in turn, because they move one label."""
+        packages: dict[str, list[_Waiting]] = {}
+        for waiting in planned:
+            packages.setdefault(waiting.job.package, []).append(waiting)
+        for group in packages.values():
+            task = asyncio.create_task(self._settle_in_turn(group))
+            self._settling.add(task)
+            task.add_done_callback(self._settling.discard)
+
+    async def _settle_in_turn(self, group: Sequence[_Waiting]) -> None:
+        for waiting in group:
+            await self._settle(waiting)
+
+    async def _settled(self) -> None:
+        """Wait until the log knows every push of ours; a sync would take what it does not know for somebody else's."""
+        await asyncio.gather(*self._settling)
+
     async def _settle(self, waiting: _Waiting) -> None:
-        """Record one pushed job; in turn, because jobs of one package move the same label."""
+        """Record one pushed job."""
         try:
             await waiting.job.settle()
         except StatusError as error:

@@ -108,10 +108,12 @@ class ObjectStore:
     def add(self, objects: Sequence[GitObject]) -> None:
         """Write objects: a few as loose files, contents before what refers to them, more as a pack.
 
+        What is here already may be written again; looking for it would cost more.
+
         Raises:
             DiskFull: there is no room; what was written is complete objects nobody refers to.
         """
-        new = {item.oid: item for item in objects if not self.has(item.oid)}
+        new = {item.oid: item for item in objects}
         with disk_errors():
             if len(new) >= WORTH_A_PACK:
                 self._add_pack(new)
