@@ -211,7 +211,7 @@ class ObjectStore:
     def _scan(self) -> None:
         known = {pack.base.name: pack for pack in self._packs}
         packs: list[PackFile] = []
-        for index in self._packs_path.glob("*.idx"):
+        for index in self._packs_path.glob("pack-*.idx"):
             base = index.with_suffix("")
             try:
                 packs.append(known.get(base.name) or PackFile(base, self._limits))

@@ -1,6 +1,7 @@
 """The same story against a remote over HTTP, in a directory through git, and in a directory without git."""
 
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from storage.git.errors import (
     RemoteUnavailable,
     UnsafeAddress,
 )
-from storage.git.objects import GitObject
+from storage.git.objects import GitObject, blob
 from storage.git.packfile import PackLimits
 from storage.git.remote import Credentials, Remote
 from storage.git.trees import read_package, replace_subtree, subtree, write_package
@@ -382,3 +383,28 @@ def test_consolidation_keeps_every_object_readable_and_git_agrees(http: Place) -
     assert run_git(clone.path, "fsck", "--full").count("missing") == 0
     assert list((clone.path / "objects").glob("??/*")) == []
     assert len(list((clone.path / "objects" / "pack").glob("*.pack"))) == 1
+
+
+def test_consolidating_while_packs_are_added_loses_none(tmp_path: Path) -> None:
+    """A pack that is still being written must not look like a broken one to whoever tidies up."""
+    clone = Clone.open(tmp_path / "clone.git")
+    added: list[str] = []
+    done = threading.Event()
+
+    def tidy() -> None:
+        while not done.is_set():
+            clone.consolidate(force=True)
+
+    tidying = threading.Thread(target=tidy)
+    tidying.start()
+    try:
+        for number in range(60):
+            objects = [blob(b"%d of %d" % (one, number)) for one in range(10)]
+            clone.add_objects(objects)
+            added += [one.oid for one in objects]
+    finally:
+        done.set()
+        tidying.join()
+
+    assert [oid for oid in added if not clone.has(oid)] == []
+    assert {clone.read(oid).oid for oid in added} == set(added)
