@@ -6,6 +6,7 @@ revision while it runs, and goes on to its end when its client disconnects. Sour
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -15,14 +16,14 @@ from apiserver.engine.claims import Claims
 from apiserver.engine.creation import Creation
 from apiserver.engine.deletion import DeletePublishedJob
 from apiserver.engine.draft_contents import NOT_PUSHED, check_package, edit_root_kptfile, refuse_save, render_checked
-from apiserver.engine.draft_writing import DraftWriter
+from apiserver.engine.draft_writing import DraftWriter, preview
 from apiserver.engine.package_index import REPOSITORY, PackageIndex
 from apiserver.engine.publish import PublishJob
 from apiserver.engine.recording import REVISIONS, Recorder, set_latest_label, update_mutation
 from apiserver.engine.registered import RegisteredRepository
 from apiserver.engine.rendering import Renderer
 from apiserver.engine.repositories import Held, Repositories
-from apiserver.engine.revision_body import lifecycle_of, revision_name_of, self_commit, timestamp
+from apiserver.engine.revision_body import lifecycle_of, revision_name_of, self_commit, set_published, timestamp
 from apiserver.engine.tasks import StartingContents
 from apiserver.rules.lifecycle import Door, Lifecycle, check_transition, parse_lifecycle
 from apiserver.rules.managed_labels import LATEST
@@ -243,12 +244,14 @@ class PackageService:
         return await self._writer.save(held, body, contents, entry, self_commit(body), task, user, dry_run=dry_run)
 
     async def _approve(self, held: Held, entry: Entry, body: Json, user: str, *, dry_run: bool) -> Entry:
-        if dry_run:
-            return entry
         repository = held.repository
+        name = revision_name_of(body)
+        if dry_run:
+            number = self._recorder.next_revision(entry.namespace, name.repository, name.package)
+            set_published(body, number, by=user, at=time.time())
+            return preview(body, entry)
         repository.require_open()
         pending = await self._pending(repository, entry.name)
-        name = revision_name_of(body)
         job = PublishJob(repository, self._recorder, name, commit=self_commit(body), pending=pending, user=user)
         await held.queue.submit(job)
         return job.published if job.published is not None else self._recorder.entry(entry.namespace, entry.name)
@@ -269,15 +272,12 @@ class PackageService:
         Raises:
             Forbidden: it is published and its deletion is not proposed, or others name it as upstream.
         """
-        entry = self._recorder.entry(namespace, name)
-        check(entry)
-        terminating = self._namespace_terminating(namespace)
-        if not terminating:
-            self._check_deletable(entry)
 
         async def delete() -> tuple[Entry, bool]:
             with self._claims.claim(REVISIONS, namespace, name):
-                return await self._delete(namespace, name, user, unregister=terminating, dry_run=dry_run)
+                entry = self._recorder.entry(namespace, name)
+                check(entry)
+                return await self._delete(entry, user, dry_run=dry_run)
 
         return await _to_the_end(delete())
 
@@ -296,27 +296,31 @@ class PackageService:
         entry = self._store.get(ObjectKey("namespaces", "", namespace))
         return entry is not None and bool(decode(entry)["metadata"].get("deletionTimestamp"))
 
-    async def _delete(
-        self, namespace: str, name: str, user: str, *, unregister: bool, dry_run: bool
-    ) -> tuple[Entry, bool]:
-        entry = self._recorder.entry(namespace, name)
+    async def _delete(self, entry: Entry, user: str, *, dry_run: bool) -> tuple[Entry, bool]:
+        if self._namespace_terminating(entry.namespace):
+            if not dry_run:  # only the API forgets it; Git is never touched then (``decisions.md`` 4)
+                await self._recorder.removed(entry, [], user)
+            return entry, True
+        self._check_deletable(entry)
         body = decode(entry)
-        if body["metadata"].get("finalizers") and not unregister:
-            if body["metadata"].get("deletionTimestamp") or dry_run:
-                return entry, False
-            body["metadata"]["deletionTimestamp"] = timestamp()
-            body["metadata"]["deletionGracePeriodSeconds"] = 0
-            try:
-                marked = await self._recorder.write([update_mutation(entry, body, user)])
-            except StaleWrite:
-                raise Conflict.of(REVISIONS, name) from None
-            return marked[0], False
-        if unregister:
-            await self._recorder.removed(entry, [], user)
-        else:
-            held = self._repositories.get(namespace, entry.fields[REPOSITORY])
-            await self._remove(held, entry, user, dry_run=dry_run)
+        if body["metadata"].get("finalizers"):
+            return await self._mark_deleted(entry, body, user, dry_run=dry_run), False
+        held = self._repositories.get(entry.namespace, entry.fields[REPOSITORY])
+        await self._remove(held, entry, user, dry_run=dry_run)
         return entry, True
+
+    async def _mark_deleted(self, entry: Entry, body: Json, user: str, *, dry_run: bool) -> Entry:
+        """Say that the revision goes as soon as its finalizers let it."""
+        if body["metadata"].get("deletionTimestamp"):
+            return entry
+        body["metadata"]["deletionTimestamp"] = timestamp()
+        body["metadata"]["deletionGracePeriodSeconds"] = 0
+        if dry_run:
+            return preview(body, entry)
+        try:
+            return (await self._recorder.write([update_mutation(entry, body, user)]))[0]
+        except StaleWrite:
+            raise Conflict.of(REVISIONS, entry.name) from None
 
     async def _remove(self, held: Held, entry: Entry, user: str, *, dry_run: bool) -> Entry:
         if dry_run:

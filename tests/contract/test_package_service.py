@@ -12,6 +12,7 @@ from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote,
 
 from apiserver.engine.drafts import DraftJob
 from apiserver.engine.repositories import RESOURCE
+from apiserver.rules.lifecycle import Door
 from krm.meta.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
 from storage.git.errors import RefMoved, RemoteUnavailable
@@ -146,7 +147,7 @@ async def test_a_gate_holds_the_proposal_until_its_condition_is_true(engine: Eng
         name,
         meet,
         "alice",
-        __import__("apiserver.rules.lifecycle", fromlist=["Door"]).Door.MAIN,
+        Door.MAIN,
         dry_run=False,
     )
     await engine.move(name, "Proposed")
@@ -528,5 +529,76 @@ async def test_a_clone_with_a_parent_lies_below_the_parents_package_path(tmp_pat
 
         context = (await engine.contents(child.name))["package-context.yaml"].data
         assert b"package-path: edge/amf" in context
-        with pytest.raises(Invalid, match='cannot get parent package "deploy.none.v1"'):
+        with pytest.raises(Invalid, match=r'cannot get parent package "deploy\.none\.v1"'):
             await engine.create("smf", repository="deploy", task=task, parent={"name": "deploy.none.v1"})
+
+
+async def test_a_dry_run_answers_like_the_real_thing_and_changes_nothing(engine: Engine, remote: Path) -> None:
+    name = (await engine.create("app")).name
+    await engine.move(name, "Proposed")
+    await eventually(lambda: "refs/heads/proposed/app/v1" in refs(remote))
+    before, known = engine.store.rv, refs(remote)
+
+    def publish(body: Json) -> Json:
+        body["spec"]["lifecycle"] = "Published"
+        return body
+
+    approved = await engine.service.update(NAMESPACE, name, publish, "alice", Door.APPROVAL, dry_run=True)
+    created = await engine.service.create(
+        NAMESPACE,
+        {"metadata": {}, "spec": {"repository": "repo", "packageName": "b", "workspaceName": "v1"}},
+        "alice",
+        dry_run=True,
+    )
+    _, gone = await engine.service.delete(NAMESPACE, name, lambda _entry: None, "alice", dry_run=True)
+
+    assert decode(approved)["spec"]["revision"] == 1
+    assert created.name == "repo.b.v1"
+    assert gone
+    assert engine.entry("repo.b.v1") is None
+    assert engine.body(name)["spec"]["lifecycle"] == "Proposed"
+    assert (engine.store.rv, refs(remote)) == (before, known)
+
+
+async def test_finalizers_hold_a_deleted_draft_until_the_last_one_goes(engine: Engine) -> None:
+    name = (await engine.create("app")).name
+
+    def hold(body: Json) -> Json:
+        body["metadata"]["finalizers"] = ["example.com/hold"]
+        return body
+
+    def release(body: Json) -> Json:
+        body["metadata"]["finalizers"] = []
+        return body
+
+    def grow(body: Json) -> Json:
+        body["metadata"]["finalizers"] = ["example.com/hold", "example.com/more"]
+        return body
+
+    await engine.service.update(NAMESPACE, name, hold, "alice", Door.MAIN, dry_run=False)
+    await engine.delete(name)
+    assert engine.body(name)["metadata"]["deletionTimestamp"]
+    with pytest.raises(Invalid, match="no new finalizers can be added"):
+        await engine.service.update(NAMESPACE, name, grow, "alice", Door.MAIN, dry_run=False)
+
+    await engine.service.update(NAMESPACE, name, release, "alice", Door.MAIN, dry_run=False)
+
+    assert engine.entry(name) is None
+
+
+async def test_in_a_terminating_namespace_a_delete_only_unregisters(engine: Engine, remote: Path) -> None:
+    name = (await engine.create("app")).name
+    await engine.move(name, "Proposed")
+    await engine.approve(name)
+    namespace: Json = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    }
+    key = ObjectKey("namespaces", "", NAMESPACE)
+    await engine.store.write([Mutation(key, Op.CREATE, 0, "u", encode_body(namespace))])
+
+    await engine.delete(name)
+
+    assert engine.entry(name) is None
+    assert "refs/tags/app/v1" in refs(remote)
