@@ -62,6 +62,8 @@ class Synchronizer:
     ) -> None:
         self._repository = repository
         self._marked: Mapping[str, str] = {}
+        self._healed = False
+        """Everything was fetched again once; what is still missing then is missing in the remote."""
         self._reading = reading
         self._store = store
         self._index = index
@@ -92,6 +94,9 @@ class Synchronizer:
         async with self._reading:
             await self._rebase_pending(before, after)
             discovery = await repository.run(self._discover, before, after, full)
+            if discovery.incomplete and not self._healed:
+                self._healed = repository.damaged = True
+                raise GitError("the clone lacks objects that its refs need; everything is fetched again")
             for problem in discovery.problems[:MAX_PROBLEMS_LOGGED]:
                 log.warning("left out of a repository", repository=repository.settings.key, problem=problem)
             await self._apply(before, after, discovery, full=full)

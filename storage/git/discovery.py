@@ -65,12 +65,14 @@ class FoundRevision:
 class Discovery:
     """What was found, and one sentence for each thing that could not be read.
 
-    ``removed`` names packages that the branch had at ``branch_was`` and has no more.
+    ``removed`` names packages that the branch had at ``branch_was`` and has no more. ``incomplete`` tells that objects
+    which the refs need are not in the clone.
     """
 
     revisions: list[FoundRevision]
     problems: list[str]
     removed: list[str] = field(default_factory=list)
+    incomplete: bool = False
 
 
 def discover(
@@ -98,6 +100,7 @@ class _Search:
         self._directory = directory
         self._branch = branch
         self._problems: list[str] = []
+        self._incomplete = False
         self._commits: dict[str, CommitInfo] = {}
         self._kptfiles: dict[str, bytes | None] = {}
 
@@ -113,7 +116,11 @@ class _Search:
         if head in self._refs and (only is None or head in only):
             packages, removed = self._branch_packages(self._refs[head], branch_was)
             found += self._placeholders(packages, head, found)
-        return Discovery(found, self._problems, removed)
+        return Discovery(found, self._problems, removed, self._incomplete)
+
+    def _note(self, ref: str, error: Exception) -> None:
+        self._problems.append(f"{ref}: {error}")
+        self._incomplete |= isinstance(error, ObjectMissing)
 
     def _in_order(self, wanted: Iterable[str]) -> list[tuple[str, str, CommitInfo, RefMeaning]]:
         """Read the commits of revisions, oldest first: neighbours share most of their root trees, as deltas do."""
@@ -126,7 +133,7 @@ class _Search:
                 oid = self._peeled(self._refs[ref])
                 rows.append((ref, oid, self._commit(oid), meaning))
             except _BROKEN as error:
-                self._problems.append(f"{ref}: {error}")
+                self._note(ref, error)
         rows.sort(key=lambda row: row[2].committer_time)
         return rows
 
@@ -141,7 +148,7 @@ class _Search:
             workspace = self._workspace(commit, path, meaning)
             task = self._task(oid, commit, path, workspace)
         except _BROKEN as error:
-            self._problems.append(f"{ref}: {error}")
+            self._note(ref, error)
             return None
         published = meaning.kind == "tag"
         number = meaning.revision if published else 0
@@ -230,7 +237,7 @@ class _Search:
                     old = None  # the commit is no longer here, so everything is new
             self._walk((tree, old), "", (now, before), 1)
         except _BROKEN as error:
-            self._problems.append(f"{HEADS}{self._branch}: {error}")
+            self._note(HEADS + self._branch, error)
         packages = {path: (tree, kptfile) for path, tree in now.items() if (kptfile := self._kptfile(tree)) is not None}
         return packages, sorted(before.keys() - now.keys())
 

@@ -602,3 +602,22 @@ async def test_in_a_terminating_namespace_a_delete_only_unregisters(engine: Engi
 
     assert engine.entry(name) is None
     assert "refs/tags/app/v1" in refs(remote)
+
+
+async def test_a_sync_that_finds_objects_missing_fetches_everything_again(tmp_path: Path, remote: Path) -> None:
+    """A power cut may take objects that the clone's refs need; the refs alone do not show it."""
+    async with running_engine(tmp_path) as engine:
+        held = await engine.register("repo", remote)
+        name = (await engine.create("app")).name
+        await engine.move(name, "Proposed")
+        await engine.approve(name)
+        folder = held.repository.folder
+    for part in (folder / "objects").glob("pack/pack-*"):
+        part.unlink()
+    (folder / "porch-synced").unlink()
+
+    async with running_engine(tmp_path) as engine:
+        await engine.register("repo", remote)
+
+        assert "Kptfile" in await engine.contents(name)
+        assert engine.body(name)["spec"]["lifecycle"] == "Published"
