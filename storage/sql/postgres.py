@@ -37,6 +37,8 @@ _AWAY = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    # What the driver says when the server ends a session in the middle of an exchange.
+    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,
