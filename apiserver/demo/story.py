@@ -253,6 +253,7 @@ class Story:
     def leave(self) -> None:
         """Delete the namespace: its repositories are unregistered, and Git stays as it is."""
         self.narrator.chapter("Clean up")
+        self.wait_until(self.all_pushed, "every draft's branch is in the remote")
         before = self.refs()
         self.narrator.show("kubectl", "delete", "namespace", self.namespace)
         self.narrator.expect(self.refs() == before, "the namespace is gone, and the remote is as it was")
@@ -271,6 +272,16 @@ class Story:
         shown = self.narrator.run("kubectl", "get", "packagerevision", name, "-o", "json")
         found: dict[str, dict[str, dict[str, str]]] = json.loads(shown.stdout)
         return found
+
+    def all_pushed(self) -> bool:
+        """Tell whether the remote has every draft and proposal; a save is answered up to a second before."""
+        shown = self.narrator.run("kubectl", "get", "packagerevisions", "-o", "json")
+        refs = self.refs()
+        open_ones = [
+            one for one in json.loads(shown.stdout)["items"] if one["spec"]["lifecycle"] in ("Draft", "Proposed")
+        ]
+        locks = [one["status"]["selfLock"]["git"] for one in open_ones]
+        return all(refs.get(f"refs/heads/{lock['ref']}") == lock["commit"] for lock in locks)
 
     def refs(self) -> dict[str, str]:
         """Return the deployment repository's branches and tags, read from its files."""
