@@ -57,6 +57,8 @@ class Transport:
         self._http = HttpCarrier()
         self._local = ProcessCarrier(git) if git else None
         self._greetings: dict[Remote, tuple[str, Advertisement]] = {}
+        self._pushed: dict[Remote, tuple[str, frozenset[bytes]]] = {}
+        """Address and capabilities of the last push that went through; the next one need not ask for them."""
         self._lock = threading.Lock()
 
     def serves(self, remote: Remote) -> bool:
@@ -110,6 +112,10 @@ class Transport:
     def push(self, remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject]) -> dict[str, str]:
         """Send exactly these objects and change all refs or none; returns what each refused ref was told.
 
+        Listing ten thousand refs before every push would cost the remote more than the push. The commands carry the
+        expected values and the remote compares them, so after a push that went through the next one is sent at once;
+        after a refusal the refs are asked for again.
+
         Raises:
             RefMoved: the remote's refs are not what ``updates`` expects; nothing was sent.
             PushRejected: the remote could not take the pack, or has no atomic pushes.
@@ -117,6 +123,8 @@ class Transport:
         """
         client = self._client(remote)
         client.updates = {update.ref.encode(): update for update in updates}
+        with self._lock:
+            client.pushed = self._pushed.pop(remote, None)
 
         def pack(_have: Any, _want: Any, **_options: Any) -> tuple[int, Iterator[UnpackedObject]]:
             return len(objects), records(objects)
@@ -127,6 +135,9 @@ class Transport:
             except SendPackError as error:
                 raise PushRejected({"*": _shown(error.args[0] if error.args else b"unpacking failed")}) from error
         statuses: Mapping[bytes, str | None] = result.ref_status or {}
+        if not any(statuses.values()) and client.pushed is not None:
+            with self._lock:
+                self._pushed = {remote: client.pushed}
         return {_shown(ref): _shown(why) for ref, why in statuses.items() if why is not None}
 
     def close(self) -> None:
@@ -165,6 +176,7 @@ class _Client(AbstractHttpGitClient):
         self._carrier = carrier
         self.greeting: tuple[str, Advertisement] | None = None
         self.updates: Mapping[bytes, RefUpdate] = {}
+        self.pushed: tuple[str, frozenset[bytes]] | None = None
 
     def greet(self, service: str, *, version: int = 0) -> tuple[str, Advertisement]:
         """Ask for ``info/refs``; returns the address to go on with and what the remote said."""
@@ -197,12 +209,17 @@ class _Client(AbstractHttpGitClient):
             base, said = self.greeting or self.greet("git-upload-pack", version=2)
             self.protocol_version = said.version
             return {}, set(said.capabilities), base, {}, {}
-        base, said = self.greet("git-receive-pack")
         self.protocol_version = 0
+        if self.pushed is not None:
+            base, capabilities = self.pushed
+            expected = {name: update.old.encode() for name, update in self.updates.items() if update.old}
+            return expected, set(capabilities), base, {}, {}
+        base, said = self.greet("git-receive-pack")
         refs = some_refs(said, self.updates)
         _check_expectations(self.updates, refs)
         if b"atomic" not in said.capabilities:
             raise PushRejected({"*": "the remote has no atomic pushes"})
+        self.pushed = base, frozenset(said.capabilities)
         return refs, set(said.capabilities), base, {}, {}
 
     def _http_request(  # type: ignore[override] # dulwich types urllib3's response, we bring the four things it uses
