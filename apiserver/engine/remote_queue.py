@@ -217,6 +217,8 @@ class RemoteQueue:
                 waiting.job.plan(view)
             except StatusError as error:
                 refused.append((waiting, error))
+            except GitError as error:  # its own content cannot be read; the others need not suffer for it
+                refused.append((waiting, unavailable(repository, error)))
             else:
                 planned.append(waiting)
         if updates := view.updates():

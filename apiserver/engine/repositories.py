@@ -247,13 +247,19 @@ class Repositories:
                 again = await self._push_parcels(held)
             except (StatusError, GitError, StoreUnavailable) as error:
                 log.warning("drafts wait for their remote", repository=held.repository.settings.key, problem=str(error))
-                await asyncio.sleep(retry)
-                retry = min(retry * 2, LAST_RETRY)
-                held.dirty.set()
+            except Exception:
+                log.exception("drafts could not be pushed", repository=held.repository.settings.key)
             else:
                 retry = FIRST_RETRY
                 if again:
                     held.dirty.set()
+                continue
+            # A new save does not wait for what the remote refused.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(retry):
+                    await held.dirty.wait()
+            retry = min(retry * 2, LAST_RETRY)
+            held.dirty.set()
 
     async def _push_parcels(self, held: Held) -> bool:
         """Push what the outbox holds; return whether something was postponed."""
@@ -276,9 +282,7 @@ class Repositories:
                 task.cancel()
             await asyncio.gather(*held.tasks, return_exceptions=True)
             if held.repository.synced and self._options.push_drafts != "never":
-                with contextlib.suppress(StatusError, GitError, StoreUnavailable, TimeoutError):
-                    async with asyncio.timeout(FLUSH_SECONDS):
-                        await self._push_parcels(held)
+                await self._push_last(held)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS):
                     await held.queue.close()
@@ -287,6 +291,16 @@ class Repositories:
         await self._release(namespace, name)
         if folder is not None:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _push_last(self, held: Held) -> None:
+        """Push what is acknowledged and not in the remote yet; the repository goes even when that fails."""
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await self._push_parcels(held)
+        except (StatusError, GitError, StoreUnavailable, TimeoutError) as error:
+            key = held.repository.settings.key
+            problem = str(error) or "the remote did not answer in time"
+            log.warning("unregistered with drafts that were never pushed", repository=key, problem=problem)
 
     async def _forget_revisions(self, namespace: str, name: str) -> None:
         while entries := list(self._index.revisions(namespace, name))[:WRITE_CHUNK]:

@@ -43,8 +43,7 @@ def package_revision_definition() -> Definition:
         singular="packagerevision",
         schema=structural_schema(PackageRevision),
         columns=(
-            Column("Name", "string", lambda obj: obj["metadata"]["name"], "Name of the package revision.", "name"),
-            *_spec_columns(),
+            *_first_columns(),
             Column("Latest", "boolean", _is_latest, "Whether it is the latest published revision of its package."),
             Column("Lifecycle", "string", lambda obj: obj["spec"].get("lifecycle", ""), "Where it is in its life."),
             Column("Repository", "string", lambda obj: obj["spec"].get("repository", ""), "Name of its Repository."),
@@ -64,8 +63,7 @@ def package_revision_resources_definition() -> Definition:
         singular="packagerevisionresources",
         schema=structural_schema(PackageRevisionResources),
         columns=(
-            Column("Name", "string", lambda obj: obj["metadata"]["name"], "Name of the package revision.", "name"),
-            *_spec_columns(),
+            *_first_columns(),
             Column("Repository", "string", lambda obj: obj["spec"].get("repository", ""), "Name of its Repository."),
             Column("Files", "integer", lambda obj: len(obj["spec"].get("resources") or {}), "Number of text files."),
         ),
@@ -74,8 +72,9 @@ def package_revision_resources_definition() -> Definition:
     )
 
 
-def _spec_columns() -> tuple[Column, Column, Column]:
+def _first_columns() -> tuple[Column, ...]:
     return (
+        Column("Name", "string", lambda obj: obj["metadata"]["name"], "Name of the package revision.", "name"),
         Column("Package", "string", lambda obj: obj["spec"].get("packageName", ""), "Path of the package."),
         Column("WorkspaceName", "string", lambda obj: obj["spec"].get("workspaceName", ""), "Line of edits."),
         Column(

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from storage.bodies import encode_body
-from storage.interfaces import Entry, IndexedFields, Json, Mutation, ObjectKey, Op
+from storage.interfaces import Entry, Event, IndexedFields, Json, Mutation, ObjectKey, Op, Watch
 from storage.sealing import Sealer
 from storage.sql.log import LogDatabase
 from storage.sql.migrate import Target, upgrade
@@ -148,3 +148,18 @@ def _in_thread(work: Callable[[], None]) -> None:
 
     with ThreadPoolExecutor(1) as executor:
         executor.submit(work).result()
+
+
+async def take(watch: Watch, count: int) -> list[Event]:
+    """The next ``count`` events."""
+    events: list[Event] = []
+    async with asyncio.timeout(5):
+        async for batch in watch:
+            events.extend(batch)
+            if len(events) >= count:
+                break
+    return events
+
+
+def told(events: Sequence[Event]) -> list[tuple[str, str, int]]:
+    return [(event.type.value, event.entry.name, event.rv) for event in events]

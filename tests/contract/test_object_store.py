@@ -23,7 +23,9 @@ from object_store_cases import (  # fixtures are found by name
     open_store,
     postgres_server,  # noqa: F401
     sqlite_template,  # noqa: F401
+    take,
     target,  # noqa: F401
+    told,
     update,
 )
 
@@ -36,7 +38,6 @@ from storage.interfaces import (
     ListQuery,
     StaleWrite,
     StoreUnavailable,
-    Watch,
 )
 from storage.sql.migrate import Target
 from storage.watchcache import store as store_module
@@ -47,21 +48,6 @@ from storage.watchcache.store import WatchedStore
 async def store(target: Target) -> AsyncIterator[WatchedStore]:
     async with open_store(target) as opened:
         yield opened
-
-
-async def take(watch: Watch, count: int) -> list[Event]:
-    """The next ``count`` events."""
-    events: list[Event] = []
-    async with asyncio.timeout(5):
-        async for batch in watch:
-            events.extend(batch)
-            if len(events) >= count:
-                break
-    return events
-
-
-def told(events: Sequence[Event]) -> list[tuple[str, str, int]]:
-    return [(event.type.value, event.entry.name, event.rv) for event in events]
 
 
 class TestWriting:

@@ -1,8 +1,7 @@
 # ruff: noqa: F811 # fixtures are imported and then named as parameters
 """What every object store keeps over a restart, drops by compaction, and holds in its outbox."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import pytest
 from object_store_cases import (  # fixtures are found by name
@@ -16,18 +15,18 @@ from object_store_cases import (  # fixtures are found by name
     open_store,
     postgres_server,  # noqa: F401
     sqlite_template,  # noqa: F401
+    take,
     target,  # noqa: F401
+    told,
     update,
 )
 
 from storage.interfaces import (
     Compacted,
-    Event,
     GitObject,
     ListQuery,
     OutboxChange,
     StaleWrite,
-    Watch,
 )
 from storage.sealing import Sealer
 from storage.sql.migrate import Target
@@ -38,21 +37,6 @@ from storage.watchcache.store import WatchedStore
 async def store(target: Target) -> AsyncIterator[WatchedStore]:
     async with open_store(target) as opened:
         yield opened
-
-
-async def take(watch: Watch, count: int) -> list[Event]:
-    """The next ``count`` events."""
-    events: list[Event] = []
-    async with asyncio.timeout(5):
-        async for batch in watch:
-            events.extend(batch)
-            if len(events) >= count:
-                break
-    return events
-
-
-def told(events: Sequence[Event]) -> list[tuple[str, str, int]]:
-    return [(event.type.value, event.entry.name, event.rv) for event in events]
 
 
 class TestKeeping:

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote, running_engine
 
+from apiserver.engine import repositories as repositories_module
 from apiserver.engine.drafts import DraftJob
-from apiserver.engine.repositories import RESOURCE
+from apiserver.engine.publish import PublishJob
+from apiserver.engine.remote_queue import RefView
+from apiserver.engine.repositories import RESOURCE, Held
 from apiserver.rules.lifecycle import Door
 from krm.meta.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
@@ -621,3 +624,80 @@ async def test_a_sync_that_finds_objects_missing_fetches_everything_again(tmp_pa
 
         assert "Kptfile" in await engine.contents(name)
         assert engine.body(name)["spec"]["lifecycle"] == "Published"
+
+
+class UnreadableJob:
+    """A job whose own content cannot be read."""
+
+    name = package = "broken"
+
+    def plan(self, view: RefView) -> None:
+        view.read("0" * 40)
+
+    async def settle(self) -> None:
+        raise AssertionError("it was never planned")
+
+
+async def test_a_job_that_cannot_be_read_does_not_fail_those_that_share_its_push(engine: Engine) -> None:
+    name = (await engine.create("app")).name
+    await engine.move(name, "Proposed")
+    queue = engine.repositories.get(NAMESPACE, "repo").queue
+
+    async with queue._conversation:
+        waiting = asyncio.gather(queue.submit(UnreadableJob()), engine.approve(name), return_exceptions=True)
+        await eventually(lambda: any(isinstance(one.job, PublishJob) for one in queue._waiting))
+    broken, approved = await waiting
+
+    assert isinstance(broken, ServiceUnavailable)
+    assert not isinstance(approved, BaseException)
+    assert engine.body(name)["spec"]["lifecycle"] == "Published"
+
+
+async def test_a_draft_that_the_remote_refuses_does_not_hold_up_the_next_one(
+    engine: Engine, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repositories_module, "FIRST_RETRY", 3600.0)
+    hook = remote / "hooks" / "update"
+    hook.write_text('#!/bin/sh\n[ "$1" = refs/heads/drafts/bad/v1 ] && exit 1\nexit 0\n')
+    hook.chmod(0o755)
+    pushes: list[int] = []
+    push_parcels = engine.repositories._push_parcels
+
+    async def counted(held: Held) -> bool:
+        try:
+            return await push_parcels(held)
+        finally:
+            pushes.append(1)
+
+    monkeypatch.setattr(engine.repositories, "_push_parcels", counted)
+    held = engine.repositories.get(NAMESPACE, "repo")
+    held.tasks[1].cancel()
+    held.tasks[1] = asyncio.create_task(engine.repositories._keep_pushed(held))
+    await engine.create("bad")
+    await eventually(lambda: pushes)
+
+    await engine.create("good")
+
+    await eventually(lambda: "refs/heads/drafts/good/v1" in refs(remote))
+    assert engine.entry("repo.bad.v1") is not None
+
+
+async def test_pushing_goes_on_after_an_unexpected_error(
+    engine: Engine, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repositories_module, "FIRST_RETRY", 0.05)
+    push_parcels = engine.repositories._push_parcels
+    failed: list[int] = []
+
+    async def fail_once(held: Held) -> bool:
+        if not failed:
+            failed.append(1)
+            raise RuntimeError("nobody thought of this")
+        return await push_parcels(held)
+
+    monkeypatch.setattr(engine.repositories, "_push_parcels", fail_once)
+
+    await engine.create("app")
+
+    await eventually(lambda: "refs/heads/drafts/app/v1" in refs(remote))
+    assert failed
