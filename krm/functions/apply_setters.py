@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.config_values import file_of, text_map
 from krm.functions.images import Version
 from krm.functions.redaction import redacted
@@ -208,3 +209,18 @@ def _detailed_result(change: _Change) -> dict[str, Any]:
         "field": {"path": change.path, "currentValue": old, "proposedValue": new},
         "file": file_of(change.resource.path, change.resource.index),
     }
+
+
+FUNCTION = Builtin(
+    name="apply-setters",
+    run=lambda resources, _, version: apply_setters(resources, version),
+    summary="Puts configured values where `# kpt-set:` comments ask for them.",
+    source="kpt.md 4.10",
+    tags=("v0.1.0", "v0.1.1", "v0.2.0", "v0.2.1", "v0.2.2"),
+    config_kinds=("ConfigMap",),
+    options=(Option("data.<setter>", "the value of the setter", required=True),),
+    behaviours=(
+        Behaviour("up to v0.2.0", "results carry message, field and file"),
+        Behaviour("v0.2.1 and later, latest", "results carry severity, resource and both values; secrets are redacted"),
+    ),
+)

@@ -1,25 +1,20 @@
 """The functions that run in this process, by image name and tag. Source: ``kpt.md`` 4.2 and 4.3."""
 
-from collections.abc import Callable
-
-from krm.functions.apply_setters import apply_setters
+from krm.functions import apply_setters, set_annotations, set_labels, set_namespace
+from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
-from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, ResourceList
-from krm.functions.set_annotations import set_annotations
-from krm.functions.set_labels import set_labels
-from krm.functions.set_namespace import set_namespace
+from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, NoMatchingTag, ResourceList
 
 PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
 """Registries whose images the built-ins stand in for."""
 
-Builtin = Callable[[ResourceList, Image, Version], FunctionResult]
-
-BUILTINS: dict[str, Builtin] = {
-    "apply-setters": lambda resources, _, version: apply_setters(resources, version),
-    "set-annotations": lambda resources, _, version: set_annotations(resources, version),
-    "set-labels": lambda resources, _, version: set_labels(resources, version),
-    "set-namespace": lambda resources, image, version: set_namespace(resources, version, image.tag),
-}
+_FUNCTIONS: tuple[Builtin, ...] = (
+    apply_setters.FUNCTION,
+    set_annotations.FUNCTION,
+    set_labels.FUNCTION,
+    set_namespace.FUNCTION,
+)
+BUILTINS = {function.name: function for function in _FUNCTIONS}
 
 
 class BuiltinRunner:
@@ -28,11 +23,16 @@ class BuiltinRunner:
     def run(self, image: str, resources: ResourceList) -> FunctionResult:
         """Run a function; see the port."""
         function, parsed, version = _find(image)
-        return function(resources, parsed, version)
+        return function.run(resources, parsed, version)
 
     def require(self, image: str) -> None:
         """Refuse images that are not built in; see the port."""
         _find(image)
+
+    def resolve(self, image: str, constraint: str) -> str:
+        """Choose from the tags that the built-ins declare; see the port."""
+        _find(image)
+        raise NoMatchingTag(constraint)
 
 
 def builtin_runner() -> FunctionRunner:

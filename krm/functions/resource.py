@@ -4,9 +4,11 @@ The text is kept up to date on demand, so comments never get lost and untouched 
 byte what they were.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from krm.package.comments import Comment, Path, read_comments, write_comments
 from krm.package.yaml_edit_text import edit_document, edit_json, new_document
 from krm.package.yaml_reader import plain_copy, read_document, same
 
@@ -62,6 +64,14 @@ class Resource:
         self.data = read_document(text)
         self._text = text
         self._read = plain_copy(self.data)
+
+    def comments(self) -> dict[Path, Comment]:
+        """Return the comments of the document as ``data`` has it now, by the path of what they stand at."""
+        return read_comments(self.text())
+
+    def set_comments(self, comments: Mapping[Path, Comment]) -> None:
+        """Replace the comments at these paths; an empty :class:`Comment` removes."""
+        self.set_text(write_comments(self.text(), comments))
 
     def copy(self) -> "Resource":
         """Return an independent copy."""

@@ -55,6 +55,14 @@ class FunctionNotFound(Exception):
         self.image = image
 
 
+class NoMatchingTag(Exception):
+    """No tag of an image is in the range that a pipeline asks for."""
+
+    def __init__(self, constraint: str) -> None:
+        super().__init__(f'no tag could be found matching the version constraint "{constraint}"')
+        self.constraint = constraint
+
+
 class FunctionRunner(Protocol):
     """Runs functions by image."""
 
@@ -72,4 +80,21 @@ class FunctionRunner(Protocol):
         Raises:
             FunctionNotFound: it could not.
         """
+        ...
+
+    def resolve(self, image: str, constraint: str) -> str:
+        """Return the reference of the newest tag of ``image`` that is in the version range ``constraint``.
+
+        Raises:
+            NoMatchingTag: no tag that is known here is in the range.
+            FunctionNotFound: the runner does not know the image at all.
+        """
+        ...
+
+
+class CommandRunner(Protocol):
+    """Runs functions that are commands of this machine: a pipeline's ``exec``."""
+
+    def run(self, command: str, resources: ResourceList) -> FunctionResult:
+        """Run ``command``, split as a shell would, without one; called in a worker thread."""
         ...

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.config_values import ConfigKind, file_of, text_map
 from krm.functions.images import Version
 from krm.functions.resource import Resource
@@ -145,3 +146,22 @@ def _results(written: list[tuple[Resource, _FieldSpec]], annotations: dict[str, 
         {"message": f"set annotations: {shown}", "field": {"path": field}, "file": file_of(path, index)}
         for path, index, field in sorted(places)
     ]
+
+
+FUNCTION = Builtin(
+    name="set-annotations",
+    run=lambda resources, _, version: set_annotations(resources, version),
+    summary="Adds annotations to every resource and to the templates in it.",
+    source="kpt.md 4.8",
+    tags=("v0.1.0", "v0.1.1", "v0.1.2", "v0.1.3", "v0.1.4", "v0.1.5", "v0.1.6"),
+    config_kinds=("ConfigMap", "SetAnnotations.fn.kpt.dev", "SetAnnotationConfig"),
+    options=(
+        Option("data.<key>", "ConfigMap: the value of the annotation", required=True),
+        Option("annotations", "SetAnnotations: map of annotations", required=True),
+        Option("additionalAnnotationFields", "list of {group, version, kind, path, create}"),
+    ),
+    behaviours=(
+        Behaviour("up to v0.1.4", "no results"),
+        Behaviour("v0.1.5 and later, latest", "a result for every map that was written"),
+    ),
+)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.config_values import FN_GROUP, ConfigKind, text_map
 from krm.functions.field_paths import FieldTypeError, maps_at
 from krm.functions.images import Version
@@ -174,3 +175,22 @@ def _write(found: dict[str, Any], labels: Mapping[str, str]) -> None:
 
 def _info(resources: ResourceList, message: str) -> FunctionResult:
     return FunctionResult(resources.items, [{"message": message, "severity": "info"}])
+
+
+FUNCTION = Builtin(
+    name="set-labels",
+    run=lambda resources, _, version: set_labels(resources, version),
+    summary="Adds labels to every resource, and to the selectors and templates that go with them.",
+    source="kpt.md 4.5",
+    tags=("v0.1.3", "v0.1.4", "v0.1.5", "v0.2.0", "v0.2.1", "v0.2.2", "v0.2.3", "v0.2.4"),
+    config_kinds=("ConfigMap", "SetLabels.fn.kpt.dev"),
+    options=(
+        Option("data.<key>", "ConfigMap: the value of the label", required=True),
+        Option("labels", "SetLabels: map of labels", required=True),
+        Option("additionalLabelFields", "v0.1 only: list of {group, version, kind, path, create}"),
+    ),
+    behaviours=(
+        Behaviour("v0.1.x", "follows kustomize's commonLabels: affinities and local configuration too, no results"),
+        Behaviour("v0.2.0 and later, latest", "leaves local configuration alone and counts what it visited"),
+    ),
+)

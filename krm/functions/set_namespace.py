@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.config_values import FN_GROUP, ConfigKind, config_result, text_map
 from krm.functions.images import Version
 from krm.functions.namespace_fields import NamespaceField, namespace_fields, rewrite_dependency
@@ -205,3 +206,27 @@ def _single_namespace(places: list[NamespaceField], matcher: str) -> str:
 
 def _info(message: str) -> dict[str, Any]:
     return {"message": message, "severity": "info"}
+
+
+FUNCTION = Builtin(
+    name="set-namespace",
+    run=lambda resources, image, version: set_namespace(resources, version, image.tag),
+    summary="Moves namespaced resources, and what refers to their namespace, into one namespace.",
+    source="kpt.md 4.6",
+    tags=("v0.1.3", "v0.1.4", "v0.2.0", "v0.3.4", "v0.4.0", "v0.4.1", "v0.4.2", "v0.4.3", "v0.4.4", "v0.4.5"),
+    config_kinds=("ConfigMap", "SetNamespace.fn.kpt.dev"),
+    options=(
+        Option(
+            "namespace", "the new namespace (in `data` of a ConfigMap; `data.name` of a package context)", required=True
+        ),
+        Option("namespaceMatcher", "change only resources that are in this namespace, now or upstream"),
+    ),
+    behaviours=(
+        Behaviour("up to v0.3.4", "replaces the one old namespace that the resources have"),
+        Behaviour("v0.4.0, v0.4.1", "no matcher; subjects of RoleBindings too"),
+        Behaviour(
+            "v0.4.2 to v0.4.4, unstable", "matcher and upstream identifiers; an error in the configuration exits 0"
+        ),
+        Behaviour("v0.4.5 and later, latest", "an error in the configuration exits 1"),
+    ),
+)
