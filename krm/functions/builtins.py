@@ -1,5 +1,8 @@
 """The functions that run in this process, by image name and tag. Source: ``kpt.md`` 4.2 and 4.3."""
 
+from collections.abc import Collection
+from functools import lru_cache
+
 from krm.functions import apply_setters, set_annotations, set_labels, set_namespace
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
@@ -20,19 +23,45 @@ BUILTINS = {function.name: function for function in _FUNCTIONS}
 class BuiltinRunner:
     """Runs the built-in functions."""
 
+    def __init__(self, *, prefixes: Collection[str] = PREFIXES) -> None:
+        """``prefixes`` are the registries whose images they stand in for, each with its closing slash."""
+        self._prefixes = frozenset(prefixes)
+
     def run(self, image: str, resources: ResourceList) -> FunctionResult:
         """Run a function; see the port."""
-        function, parsed, version = _find(image)
+        function, parsed, version = self._find(image)
         return function.run(resources, parsed, version)
 
     def require(self, image: str) -> None:
         """Refuse images that are not built in; see the port."""
-        _find(image)
+        self._find(image)
 
     def resolve(self, image: str, constraint: str) -> str:
-        """Choose from the tags that the built-ins declare; see the port."""
-        _find(image)
-        raise NoMatchingTag(constraint)
+        """Choose from the tags that the built-in declares, without any registry; see the port."""
+        parsed = parse_image(image)
+        tag = _newest_tag(self._named(parsed, image).tags, constraint)
+        if tag is None:
+            raise NoMatchingTag(constraint)
+        return f"{parsed.name}:{tag}"
+
+    def _find(self, text: str) -> tuple[Builtin, Image, Version]:
+        image = parse_image(text)
+        function = self._named(image, text)
+        version = image.version
+        if version is None or (image.digest and not image.tag):
+            raise FunctionNotFound(
+                text,
+                f"the built-in {image.base} is chosen by a version tag such as "
+                f"{function.tags[-1] if function.tags else 'v0.1'} or latest: give the image such a tag",
+            )
+        return function, image, version
+
+    def _named(self, image: Image, text: str) -> Builtin:
+        function = BUILTINS.get(image.base) if image.prefix in self._prefixes else None
+        if function is None:
+            names = ", ".join(sorted(BUILTINS))
+            raise FunctionNotFound(text, f"it is not a built-in function ({names}) under {DEFAULT_PREFIX}")
+        return function
 
 
 def builtin_runner() -> FunctionRunner:
@@ -40,21 +69,11 @@ def builtin_runner() -> FunctionRunner:
     return BuiltinRunner()
 
 
-def _find(text: str) -> tuple[Builtin, Image, Version]:
-    image = parse_image(text)
-    function = BUILTINS.get(image.base) if image.prefix in PREFIXES else None
-    if function is None:
-        names = ", ".join(sorted(BUILTINS))
-        raise FunctionNotFound(
-            text,
-            "it is not built into this server and no function runtime is configured; "
-            f"use a built-in function ({names}) under {DEFAULT_PREFIX}, or take it out of the pipeline",
-        )
-    version = image.version
-    if version is None or (image.digest and not image.tag):
-        raise FunctionNotFound(
-            text,
-            f"the built-in {image.base} is chosen by a version tag such as v0.2 or latest; "
-            "give the image such a tag, or configure a function runtime",
-        )
-    return function, image, version
+@lru_cache(maxsize=256)
+def _newest_tag(tags: tuple[str, ...], constraint: str) -> str | None:
+    from krm.functions.version_range import InvalidRange, newest_tag, parse_range  # semver takes 15 ms to import
+
+    try:
+        return newest_tag(tags, parse_range(constraint))
+    except InvalidRange:
+        return None

@@ -16,7 +16,8 @@ _REFERENCE = re.compile(
 _LONGEST = 512
 """Characters of an image reference; also keeps the pattern's work small."""
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_CONSTRAINT = re.compile(r"[~^<>=*, |]|(?:^|\.)[xX](?:\.|$)")
+_PLAIN_TAG = re.compile(r"v?[0-9.]+|[A-Za-z0-9_-]{2,}")
+"""Tags that need no second look: versions, and words without a dot."""
 _VERSION = re.compile(r"v?([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:\.([0-9]{1,6}))?(?:[-+].*)?")
 NEWEST = (1 << 30, 0, 0)
 """The version of images that name none, or name ``latest`` or ``unstable``."""
@@ -65,12 +66,36 @@ def is_reference(text: str) -> bool:
 
 
 def is_version_constraint(tag: str) -> bool:
-    """Say whether a function's ``tag`` is a range of versions (``~0.2``) and not a tag."""
-    return _TAG.fullmatch(tag) is None or _CONSTRAINT.search(tag) is not None
+    """Say whether a function's ``tag`` is a range of versions (``~0.2``), or at least cannot be a tag."""
+    if _PLAIN_TAG.fullmatch(tag):
+        return False
+    if _TAG.fullmatch(tag) is None:
+        return True
+    from krm.functions.version_range import is_range  # most packages have no range, and semver takes 15 ms to import
+
+    return is_range(tag)
 
 
-def parse_image(text: str, tag: str = "") -> Image:
-    """Return the full reference: default prefix for short names, ``tag`` over its own, else ``latest``.
+def checked_prefix(prefix: str) -> str:
+    """Return what goes before short image names, with its closing slash.
+
+    Raises:
+        ValueError: it has a scheme, a query or a fragment, or would not begin an image reference.
+    """
+    problem = ""
+    if "://" in prefix:
+        problem = "must not include a scheme (e.g. https://)"
+    elif "?" in prefix or "#" in prefix:
+        problem = "must not include a query or fragment (? or #)"
+    elif not is_reference(f"{prefix.rstrip('/')}/name"):
+        problem = "must be a registry and path such as ghcr.io/kptdev/krm-functions-catalog"
+    if problem:
+        raise ValueError(f'invalid image prefix "{prefix}": {problem}')
+    return prefix.rstrip("/") + "/"
+
+
+def parse_image(text: str, tag: str = "", *, prefix: str = DEFAULT_PREFIX) -> Image:
+    """Return the full reference: ``prefix`` before short names, ``tag`` over its own, else ``latest``.
 
     Raises:
         ValueError: ``text`` is no image reference.
@@ -78,7 +103,7 @@ def parse_image(text: str, tag: str = "") -> Image:
     found = _REFERENCE.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         raise ValueError(text)
-    name = found["name"] if "/" in found["name"] else DEFAULT_PREFIX + found["name"]
+    name = found["name"] if "/" in found["name"] else prefix + found["name"]
     digest = "" if tag else found["digest"] or ""
     tag = tag or found["tag"] or ("" if digest else "latest")
     return Image(name, tag, digest)

@@ -1,7 +1,7 @@
 """What a function gets and gives back, and what can run one.
 
-The port between the pipeline and the ways to run a function: in process, later as a child process, a
-container or a pod.
+The port between the pipeline and the ways to run a function: in this process, as a child process or in a
+container.
 """
 
 from collections.abc import Sequence
@@ -53,6 +53,7 @@ class FunctionNotFound(Exception):
     def __init__(self, image: str, remedy: str) -> None:
         super().__init__(f'function "{image}" not found: {remedy}')
         self.image = image
+        self.remedy = remedy
 
 
 class NoMatchingTag(Exception):
