@@ -26,20 +26,22 @@ def load_config(step: Step, package: Package, tree: PackageTree, items: Sequence
     """
     function = step.function
     if function.config_map:
-        return FunctionConfig({**_INLINE, "data": dict(function.config_map)})
+        data = {**_INLINE, "data": dict(function.config_map)}
+        return FunctionConfig(data, typed=data)
     path = function.config_path
     if path is None:
         return None
-    data = _read(step, path, package, tree)
+    text, data = _read(step, path, package, tree)
     for item in items:
         if item.package == package.path and item.path == path:
             documents = read_documents(item.text(), as_text=True)
-            data = documents[0] if documents else data
+            text, data = (item.text(), documents[0]) if documents else (text, data)
             break
-    return FunctionConfig(data, posixpath.normpath(path))
+    return FunctionConfig(data, posixpath.normpath(path), typed=read_documents(text)[0])
 
 
-def _read(step: Step, path: str, package: Package, tree: PackageTree) -> dict[str, Any]:
+def _read(step: Step, path: str, package: Package, tree: PackageTree) -> tuple[str, dict[str, Any]]:
+    """Return the configuration's text and its data, all scalars as text."""
     field = f"{step.field}.configPath"
     source = tree.files.get(posixpath.join(package.path, posixpath.normpath(path)))
     if source is None or source.package != package.path:
@@ -49,8 +51,9 @@ def _read(step: Step, path: str, package: Package, tree: PackageTree) -> dict[st
             f'this also occurs if "{path}" is part of a subpackage'
         )
         raise InvalidKptfile(field, path, reason)
+    text = "".join(source.pieces)
     try:
-        documents = read_documents("".join(source.pieces), as_text=True)
+        documents = read_documents(text, as_text=True)
     except YamlError as error:
         raise InvalidKptfile(field, path, str(error)) from None
     if len(documents) > 1:
@@ -60,4 +63,4 @@ def _read(step: Step, path: str, package: Package, tree: PackageTree) -> dict[st
     if not isinstance(data, dict) or (problem := krm_problem(data, path)):
         problem = problem if isinstance(data, dict) else krm_problem(data, "")
         raise InvalidKptfile(field, path, problem)
-    return data
+    return text, data
