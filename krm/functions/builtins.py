@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from functools import lru_cache
 
-from krm.functions import apply_setters, set_annotations, set_labels, set_namespace
+from krm.functions import apply_replacements, apply_setters, no_op, set_annotations, set_labels, set_namespace
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
 from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, NoMatchingTag, ResourceList
@@ -12,7 +12,9 @@ PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
 """Registries whose images the built-ins stand in for."""
 
 _FUNCTIONS: tuple[Builtin, ...] = (
+    apply_replacements.FUNCTION,
     apply_setters.FUNCTION,
+    no_op.FUNCTION,
     set_annotations.FUNCTION,
     set_labels.FUNCTION,
     set_namespace.FUNCTION,

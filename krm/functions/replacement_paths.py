@@ -1,0 +1,205 @@
+"""Field paths of replacements: reading them, and finding the places in a resource that they lead to.
+
+Two rule sets walk the same way and differ in what an element of a list must be like, and in how much may
+be missing. Source: ``kpt.md`` 4.7.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from krm.package.yaml_reader import MAX_DEPTH
+
+MAX_PATH = 4096
+"""Characters of a field path."""
+_MAX_PATTERN_MEMORY = 1 << 20
+"""Bytes that one compiled pattern may take."""
+_EACH = "*"
+_LAST = "-"
+_INDEX = re.compile(r"[0-9]{1,9}")
+_BRACKET_END = r"\](?=\.|\Z)"
+_PART = re.compile(
+    # Brackets inside come in pairs, as in a regular expression's classes, or else the first end counts.
+    rf"\[((?:[^\[\]]|\[[^\[\]]*\])*){_BRACKET_END}|\[(.*?){_BRACKET_END}|((?:\\\.|[^.])+)",
+    re.DOTALL,
+)
+
+
+class FieldPathError(Exception):
+    """A path cannot be read, or leads through something that it cannot be followed in; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One part of a path: a key, a list index, ``*`` or ``-``; with ``value``, the elements whose field is so."""
+
+    name: str
+    value: str | None = None
+    literal: bool = False
+    """Whether it is a key whatever it looks like."""
+
+    @property
+    def index(self) -> int | None:
+        """The list index it can stand for."""
+        return int(self.name) if not self.literal and _INDEX.fullmatch(self.name) else None
+
+    @property
+    def wants_list(self) -> bool:
+        """Whether what it is applied to should be created as a list."""
+        return self.value is not None or (not self.literal and self.name in (_EACH, _LAST)) or self.index is not None
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a value is, or is to be put."""
+
+    owner: Any
+    key: str | int
+    path: tuple[str | int, ...]
+    created: bool = False
+    """Whether it was made for this path."""
+
+    @property
+    def value(self) -> Any:
+        """The value now."""
+        return self.owner[self.key]
+
+    def set(self, value: Any) -> None:
+        """Replace the value."""
+        self.owner[self.key] = value
+
+
+def read_path(text: str) -> list[Step]:
+    r"""Read a path: parts between dots, ``\.`` for a dot, ``[key]`` and ``[key=value]`` taken as a whole.
+
+    Raises:
+        FieldPathError: it is too long.
+    """
+    if len(text) > MAX_PATH:
+        raise FieldPathError(f"fieldPath is longer than {MAX_PATH} characters: {text[:80]}...")
+    steps = []
+    for found in _PART.finditer(text):
+        paired, unpaired, plain = found.groups()
+        bracket = unpaired if paired is None else paired
+        if bracket is None:
+            steps.append(Step(plain.replace("\\.", ".")))
+        elif "=" in bracket:
+            name, _, value = bracket.partition("=")
+            steps.append(Step(name.replace("\\.", "."), value))
+        else:
+            steps.append(Step(bracket.replace("\\.", "."), literal=True))
+    if len(steps) > MAX_DEPTH:
+        raise FieldPathError(f"fieldPath has more than {MAX_DEPTH} parts: {text[:80]}...")
+    return steps
+
+
+def find_places(data: dict[str, Any], steps: list[Step], *, strict: bool, create: bool) -> list[Place]:
+    """Return the places that a path leads to, in order; with ``create``, what is missing is made.
+
+    ``strict`` takes ``[key=value]`` for a regular expression (of the whole text) and all elements that match,
+    and refuses indexes past the end; else the first element that is equal counts, and what is missing leads
+    nowhere.
+
+    Raises:
+        FieldPathError: the path leads into a scalar, names a field of a list, or an index far past its end.
+    """
+    walk = _Walk(strict, create)
+    places = [Place([data], 0, ())]
+    for step in steps:
+        places = [below for place in places for below in walk.below(place, step)]
+    return places
+
+
+def scalar_text(value: Any) -> str:
+    """Return how YAML writes a scalar; strings as they are."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """How to get from a place to those below it."""
+
+    strict: bool
+    create: bool
+
+    def below(self, place: Place, step: Step) -> Iterator[Place]:
+        if place.value is None:
+            if not self.create:
+                return
+            place.set([] if step.wants_list else {})
+        value = place.value
+        if isinstance(value, dict) and step.value is None:
+            if step.name in value or self.create:
+                created = step.name not in value
+                value.setdefault(step.name, None)
+                yield Place(value, step.name, (*place.path, step.name), created)
+        elif isinstance(value, list) and step.wants_list:
+            for index, created in self._indexes(value, step):
+                yield Place(value, index, (*place.path, index), created)
+        else:
+            expected = "MappingNode" if step.value is None else "SequenceNode"
+            actual = "MappingNode" if isinstance(value, dict) else "ScalarNode"
+            actual = "SequenceNode" if isinstance(value, list) else actual
+            where = ".".join(map(str, (*place.path, step.name)))
+            raise FieldPathError(f"wrong Node Kind for {where} expected: {expected} was {actual}")
+
+    def _indexes(self, elements: list[Any], step: Step) -> Iterator[tuple[int, bool]]:
+        """Yield the indexes a step means in a list, and whether the element was made for it."""
+        if step.value is not None:
+            yield from self._matches(elements, step.name, step.value)
+        elif step.name == _EACH:
+            yield from ((index, False) for index in range(len(elements)))
+        elif step.name == _LAST:
+            yield from ((len(elements) - 1, False),) if elements else ()
+        else:
+            index = int(step.name)
+            if index == len(elements) and self.create:
+                elements.append(None)
+                yield index, True
+            elif index < len(elements):
+                yield index, False
+            elif self.strict:
+                raise FieldPathError(f"index {index} specified but only {len(elements)} elements found")
+
+    def _matches(self, elements: list[Any], name: str, value: str) -> Iterator[tuple[int, bool]]:
+        found = list(self._matching(elements, name, value))
+        yield from ((index, False) for index in found)
+        if not found and self.create:
+            text = value.replace("\\.", ".")
+            elements.append({name: text} if name else text)
+            yield len(elements) - 1, True
+
+    def _matching(self, elements: list[Any], name: str, value: str) -> Iterator[int]:
+        pattern = _compiled(value) if self.strict else None
+        wanted = value.replace("\\.", ".")
+        for index, element in enumerate(elements):
+            text = _field_text(element, name)
+            if pattern is None and text == wanted:
+                yield index
+                return
+            if pattern is not None and text is not None and pattern.fullmatch(text):
+                yield index
+
+
+def _field_text(element: Any, name: str) -> str | None:
+    """Return the text of an element's field, or of the element itself without a name; None when it has none."""
+    value = element.get(name) if isinstance(element, dict) and name else None if name else element
+    return None if value is None or isinstance(value, (dict, list)) else scalar_text(value)
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.max_mem = _MAX_PATTERN_MEMORY
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = str(error.args[0], "utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        raise FieldPathError(f"error parsing regexp: {reason} in the fieldPath element [...={pattern}]") from None

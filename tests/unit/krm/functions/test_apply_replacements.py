@@ -1,0 +1,416 @@
+import time
+
+import pytest
+from function_run import config_of, failure, inline_config, messages, resources_of, run_function, text_after
+
+from krm.functions.runner import FunctionConfig
+
+LENIENT = "apply-replacements:v0.1.1"
+STRICT = "apply-replacements:latest"
+BOTH = [LENIENT, STRICT]
+
+SOURCE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: context
+data:
+  name: prod
+  port: 8080
+  quoted: "8080"
+  octal: 0777
+  joined: a-b-c
+  word: abc
+  empty: {}
+  list: [x, z]
+"""
+TARGET = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web-front # the name
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers:
+      - name: nginx
+        image: nginx:1.0 # pinned
+        ports:
+        - containerPort: 80
+      - name: nginx-sidecar
+        image: side:1.0
+  strategy: "80"
+  annotations:
+    a.b/c: old
+"""
+
+
+def _config(source: str, target: str) -> FunctionConfig:
+    return config_of(f"""\
+apiVersion: fn.kpt.dev/v1alpha1
+kind: ApplyReplacements
+metadata: {{name: r}}
+replacements:
+- source: {source}
+  targets:
+  - {target}
+""")
+
+
+def _replace(image: str, source_path: str, path: str, *, source_options: str = "{}", options: str = "{}") -> str:
+    source = f"{{kind: ConfigMap, name: context, fieldPath: '{source_path}', options: {source_options}}}"
+    target = f"{{select: {{kind: Deployment}}, fieldPaths: ['{path}'], options: {options}}}"
+    text = text_after(image, SOURCE + "---\n" + TARGET, _config(source, target))
+    assert text.startswith(SOURCE)
+    return text.removeprefix(SOURCE + "---\n")
+
+
+def _changed(text: str) -> list[str]:
+    """The lines that are not the target's own."""
+    old = TARGET.splitlines()
+    return [line for line in text.splitlines() if line not in old]
+
+
+@pytest.mark.parametrize("image", BOTH)
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("metadata.name", "  name: prod # the name"),
+        (".metadata.name", "  name: prod # the name"),
+        ("spec.template.spec.containers.0.image", "        image: prod # pinned"),
+        ("spec.template.spec.containers.[name=nginx].image", "        image: prod # pinned"),
+        ("spec.template.spec.containers.1.image", "        image: prod"),
+        ("spec.annotations.[a.b/c]", "    a.b/c: prod"),
+        ("spec.annotations.a\\.b/c", "    a.b/c: prod"),
+        ("spec.strategy", '  strategy: "prod"'),
+    ],
+)
+def test_a_value_goes_where_the_path_leads_and_nothing_else_changes(image: str, path: str, line: str) -> None:
+    assert _changed(_replace(image, "data.name", path)) == [line]
+
+
+@pytest.mark.parametrize("image", BOTH)
+@pytest.mark.parametrize(
+    ("index", "line"),
+    [
+        (0, "  name: prod-front # the name"),
+        (1, "  name: web-prod # the name"),
+        (2, "  name: web-front-prod # the name"),
+        (-1, "  name: prod-web-front # the name"),
+    ],
+)
+def test_a_part_of_the_target_is_replaced_or_added(image: str, index: int, line: str) -> None:
+    options = f"{{delimiter: '-', index: {index}}}"
+
+    assert _changed(_replace(image, "data.name", "metadata.name", options=options)) == [line]
+
+
+@pytest.mark.parametrize("image", BOTH)
+def test_a_part_of_the_source_is_taken(image: str) -> None:
+    text = _replace(image, "data.joined", "metadata.name", source_options="{delimiter: '-', index: 1}")
+
+    assert _changed(text) == ["  name: b # the name"]
+
+
+@pytest.mark.parametrize(
+    ("image", "source", "path", "line"),
+    [
+        (LENIENT, "data.quoted", "spec.replicas", '  replicas: "8080"'),
+        (LENIENT, "data.port", "spec.strategy", "  strategy: 8080"),
+        (STRICT, "data.quoted", "spec.replicas", "  replicas: 8080"),
+        (STRICT, "data.port", "spec.strategy", '  strategy: "8080"'),
+        (STRICT, "data.octal", "spec.strategy", '  strategy: "0777"'),
+        (STRICT, "data.word", "spec.replicas", "  replicas: abc"),
+    ],
+)
+def test_lenient_copies_the_type_and_strict_keeps_the_target_s(image: str, source: str, path: str, line: str) -> None:
+    assert _changed(_replace(image, source, path)) == [line]
+
+
+@pytest.mark.parametrize("image", BOTH)
+def test_a_collection_replaces_a_collection(image: str) -> None:
+    text = _replace(image, "data.list", "spec.annotations")
+
+    assert resources_of(text)[0].data["spec"]["annotations"] == ["x", "z"]
+
+
+def test_strict_goes_to_every_element() -> None:
+    path = "spec.template.spec.containers.*.image"
+
+    assert _changed(_replace(STRICT, "data.name", path)) == ["        image: prod # pinned", "        image: prod"]
+
+
+def test_strict_matches_elements_by_a_whole_regular_expression() -> None:
+    path = "spec.template.spec.containers.[name={}].image"
+
+    assert len(_changed(_replace(STRICT, "data.name", path.format("nginx.*")))) == 2
+    assert len(_changed(_replace(STRICT, "data.name", path.format("[a-z]+.s[a-z]*")))) == 1
+    assert len(_changed(_replace(STRICT, "data.name", path.format("nginx")))) == 1
+
+
+@pytest.mark.parametrize("path", ["spec.missing", "spec.template.spec.containers.[name=x].image", "spec.a.b.c"])
+def test_lenient_skips_what_is_missing(path: str) -> None:
+    assert _replace(LENIENT, "data.name", path) == TARGET
+
+
+def _failure(image: str, source: str, target: str) -> str:
+    results, stderr = failure(image, SOURCE + "---\n" + TARGET, _config(source, target))
+    assert stderr == "failed to evaluate function: error: function failure"
+    assert [result["severity"] for result in results] == ["error"]
+    return str(results[0]["message"])
+
+
+CONTEXT = "{kind: ConfigMap, name: context, fieldPath: data.name}"
+CONVERT = "unable to convert functionConfig to replacements:\n"
+DEPLOYMENT = "select: {kind: Deployment}, fieldPaths: "
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (CONTEXT, f"{{{DEPLOYMENT}[spec.x]}}", 'unable to find field "spec.x" in replacement target'),
+        (
+            CONTEXT,
+            f"{{{DEPLOYMENT}['spec.template.spec.containers.*.ports.*.x.*'], options: {{create: true}}}}",
+            'unable to find or create field "spec.template.spec.containers.*.ports.*.x.*" in replacement target',
+        ),
+        (
+            CONTEXT,
+            f"{{{DEPLOYMENT}[spec.template.spec.containers.7.image]}}",
+            "index 7 specified but only 2 elements found",
+        ),
+        (
+            CONTEXT,
+            f"{{{DEPLOYMENT}['spec.template.spec.containers.[name=(].image']}}",
+            "error parsing regexp: missing ): ( in the fieldPath element [...=(]",
+        ),
+    ],
+)
+def test_strict_refuses_what_is_not_there(source: str, target: str, message: str) -> None:
+    assert _failure(STRICT, source, target) == message
+
+
+@pytest.mark.parametrize("image", BOTH)
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("{kind: Nothing}", f"{{{DEPLOYMENT}[]}}", "nothing selected by Nothing.[noVer].[noGrp]/[noName].[noNs]"),
+        ("{version: v1}", f"{{{DEPLOYMENT}[]}}", "multiple matches for selector [noKind].v1.[noGrp]/[noName].[noNs]"),
+        (
+            "{kind: ConfigMap, fieldPath: data.x}",
+            f"{{{DEPLOYMENT}[]}}",
+            "fieldPath `data.x` is missing for replacement source ConfigMap.[noVer].[noGrp]/[noName].[noNs]",
+        ),
+        (
+            "{kind: ConfigMap, fieldPath: data.empty}",
+            f"{{{DEPLOYMENT}[]}}",
+            "fieldPath `data.empty` is missing for replacement source ConfigMap.[noVer].[noGrp]/[noName].[noNs]",
+        ),
+        (
+            "{kind: ConfigMap, fieldPath: data.joined, options: {delimiter: '-', index: 3}}",
+            f"{{{DEPLOYMENT}[]}}",
+            "options.index 3 is out of bounds for value a-b-c",
+        ),
+        (
+            "{kind: ConfigMap, fieldPath: data.joined, options: {delimiter: '-', index: -1}}",
+            f"{{{DEPLOYMENT}[]}}",
+            "options.index -1 is out of bounds for value a-b-c",
+        ),
+        (
+            "{kind: ConfigMap, fieldPath: data.list, options: {delimiter: '-'}}",
+            f"{{{DEPLOYMENT}[]}}",
+            "delimiter option can only be used with scalar nodes",
+        ),
+        (
+            CONTEXT,
+            f"{{{DEPLOYMENT}[spec.template], options: {{delimiter: '-'}}}}",
+            "delimiter option can only be used with scalar nodes",
+        ),
+        (
+            CONTEXT,
+            f"{{{DEPLOYMENT}[spec.replicas.x]}}",
+            "wrong Node Kind for spec.replicas.x expected: MappingNode was ScalarNode",
+        ),
+        (CONTEXT, "{fieldPaths: [a]}", "target must specify resources to select"),
+        (
+            CONTEXT,
+            f"{{{DEPLOYMENT}a}}",
+            f"{CONVERT}replacements[0].targets[0].fieldPaths: must be a list",
+        ),
+        (
+            CONTEXT,
+            f"{{{DEPLOYMENT}[a], options: {{index: x}}}}",
+            f"{CONVERT}replacements[0].targets[0].options.index: must be an integer, got x",
+        ),
+    ],
+)
+def test_both_refuse_what_cannot_be_done(image: str, source: str, target: str, message: str) -> None:
+    assert _failure(image, source, target) == message
+
+
+@pytest.mark.parametrize(
+    ("replacements", "message"),
+    [
+        ("- targets: [{select: {kind: X}}]", "replacements must specify a source and at least one target"),
+        ("- source: {kind: X}", "replacements must specify a source and at least one target"),
+        ("  a: b", f"{CONVERT}replacements: must be a list"),
+        ("- a", f"{CONVERT}replacements[0]: must be a map"),
+    ],
+)
+def test_a_configuration_that_is_no_list_of_replacements_is_refused(replacements: str, message: str) -> None:
+    config = config_of(f"apiVersion: fn.kpt.dev/v1alpha1\nkind: ApplyReplacements\nreplacements:\n{replacements}\n")
+
+    assert failure(STRICT, TARGET, config)[0] == [{"message": message, "severity": "error"}]
+
+
+def test_another_kind_of_configuration_is_refused() -> None:
+    expected = (
+        "received functionConfig of kind ConfigMap and apiVersion v1, "
+        "only functionConfig of kind ApplyReplacements and apiVersion fn.kpt.dev/v1alpha1 is supported"
+    )
+
+    assert messages(run_function(STRICT, resources_of(TARGET), inline_config({"a": "b"}))) == [expected]
+    assert messages(run_function(STRICT, resources_of(TARGET))) == [
+        "FunctionConfig is missing. Expect `ApplyReplacements`"
+    ]
+
+
+@pytest.mark.parametrize("image", BOTH)
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("spec.new.field", {"field": "prod"}),
+        ("spec.new.[a.b/c]", {"a.b/c": "prod"}),
+        ("spec.new.[name=x].value", [{"name": "x", "value": "prod"}]),
+        ("spec.new.0.value", [{"value": "prod"}]),
+    ],
+)
+def test_missing_fields_are_created_when_asked_for(image: str, path: str, expected: object) -> None:
+    text = _replace(image, "data.name", path, options="{create: true}")
+
+    assert resources_of(text)[0].data["spec"]["new"] == expected
+    assert _changed(text)[0].strip().startswith("new:")
+
+
+def test_a_created_field_has_the_type_of_its_source() -> None:
+    text = _replace(STRICT, "data.quoted", "spec.new", options="{create: true}")
+
+    assert _changed(text) == ['  new: "8080"']
+
+
+PODS = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: a
+  labels: {app: one}
+spec: {x: old}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: b
+  namespace: default
+  annotations: {team: red}
+spec: {x: old}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: c
+  namespace: other
+  annotations:
+    internal.config.kubernetes.io/previousNames: first
+    internal.config.kubernetes.io/previousNamespaces: other
+    internal.config.kubernetes.io/previousKinds: Pod
+spec: {x: old}
+"""
+
+
+@pytest.mark.parametrize(
+    ("select", "reject", "chosen"),
+    [
+        ("{kind: Pod}", "[]", "abc"),
+        ("{kind: Pod}", "[{name: b}]", "ac"),
+        ("{kind: Pod}", "[{}]", "abc"),
+        ("{version: v1, kind: Pod}", "[{name: a}, {namespace: other}]", "b"),
+        ("{kind: Pod, namespace: default}", "[]", "ab"),
+        ("{kind: Pod, labelSelector: 'app in (one, two)'}", "[]", "a"),
+        ("{kind: Pod, annotationSelector: team=red}", "[]", "b"),
+        ("{kind: Pod}", "[{labelSelector: app}]", "bc"),
+        ("{name: first}", "[]", "c"),
+        ("{group: apps, kind: Pod}", "[]", ""),
+    ],
+)
+def test_targets_are_chosen_by_all_fields_and_rejections(select: str, reject: str, chosen: str) -> None:
+    config = _config(
+        "{kind: ConfigMap, name: context, fieldPath: data.name}",
+        f"{{select: {select}, reject: {reject}, fieldPaths: [spec.x]}}",
+    )
+
+    result = run_function(STRICT, resources_of(SOURCE + "---\n" + PODS), config)
+
+    assert result.exit_code == 0
+    pods = [item.data for item in result.items[1:]]
+    assert "".join(pod["metadata"]["name"] for pod in pods if pod["spec"]["x"] == "prod") == chosen
+
+
+def test_a_rejected_former_name_rejects_the_resource_only_in_strict() -> None:
+    config = _config(
+        "{kind: ConfigMap, name: context, fieldPath: data.name}",
+        "{select: {kind: Pod}, reject: [{name: first}], fieldPaths: [spec.x]}",
+    )
+    values = {}
+    for image in BOTH:
+        result = run_function(image, resources_of(SOURCE + "---\n" + PODS), config)
+        values[image] = result.items[3].data["spec"]["x"]
+
+    assert values == {LENIENT: "prod", STRICT: "old"}
+
+
+def test_later_replacements_see_what_earlier_ones_did() -> None:
+    config = config_of("""\
+apiVersion: fn.kpt.dev/v1alpha1
+kind: ApplyReplacements
+replacements:
+- source: {kind: ConfigMap, name: context, fieldPath: data.word}
+  targets: [{select: {kind: Pod, name: a}, fieldPaths: [metadata.name]}]
+- source: {kind: Pod, name: abc}
+  targets: [{select: {kind: Pod, name: b}, fieldPaths: [spec.x]}]
+""")
+
+    result = run_function(STRICT, resources_of(SOURCE + "---\n" + PODS), config)
+
+    assert [item.data["metadata"]["name"] for item in result.items] == ["context", "abc", "b", "c"]
+    assert result.items[2].data["spec"]["x"] == "abc"
+
+
+def test_the_literal_source_value_is_used() -> None:
+    config = config_of("""\
+apiVersion: fn.kpt.dev/v1alpha1
+kind: ApplyReplacements
+replacements:
+- sourceValue: "7"
+  targets: [{select: {kind: Deployment}, fieldPaths: [spec.replicas]}]
+""")
+
+    assert _changed(text_after(STRICT, TARGET, config)) == ["  replicas: 7"]
+
+
+def test_many_replacements_on_many_resources_take_linear_time() -> None:
+    pod, _, _ = PODS.partition("---\n")
+    pods = "---\n".join(pod.replace("name: a", f"name: a{number}") for number in range(1000))
+    replacements = "".join(
+        f"- source: {{kind: Pod, name: a{number}}}\n"
+        f"  targets: [{{select: {{kind: Pod, name: a{number + 1}}}, fieldPaths: [spec.x]}}]\n"
+        for number in range(999)
+    )
+    config = config_of(f"apiVersion: fn.kpt.dev/v1alpha1\nkind: ApplyReplacements\nreplacements:\n{replacements}")
+    items = resources_of(pods)
+    started = time.perf_counter()
+
+    result = run_function(STRICT, items, config)
+
+    assert result.items[999].data["spec"]["x"] == "a998"
+    assert time.perf_counter() - started < 1
