@@ -67,7 +67,7 @@ def record(items: Sequence[Item]) -> Recorded:
             elif legacy is None and internal is not None:
                 annotations[pair.legacy] = internal
             elif legacy != internal:
-                raise _mismatch(pair, "input to function")
+                raise _mismatch(pair)
         recorded.places[str(number)] = {pair.title: _values(annotations, pair) for pair in _PLACES}
         annotations[MIGRATION_ID] = str(number)
     return recorded
@@ -147,14 +147,14 @@ def _follow(annotations: dict[str, Any], pair: Pair, before: _Values) -> None:
         return
     if internal != before[1]:
         if legacy != before[0]:
-            raise _mismatch(pair, "output from function")
+            raise _mismatch(pair)
         annotations[pair.legacy] = internal
     else:
         annotations[pair.internal] = legacy
 
 
-def _mismatch(pair: Pair, side: str) -> AnnotationMismatch:
-    return AnnotationMismatch(f"resource {side} has mismatched legacy and internal {pair.title} annotations")
+def _mismatch(pair: Pair) -> AnnotationMismatch:
+    return AnnotationMismatch(f"resource input to function has mismatched legacy and internal {pair.title} annotations")
 
 
 def _values(annotations: dict[str, Any], pair: Pair) -> _Values:
