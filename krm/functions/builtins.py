@@ -3,7 +3,18 @@
 from collections.abc import Collection
 from functools import lru_cache
 
-from krm.functions import apply_replacements, apply_setters, no_op, set_annotations, set_labels, set_namespace
+from krm.functions import (
+    apply_replacements,
+    apply_setters,
+    create_setters,
+    drop_comments,
+    no_op,
+    search_replace,
+    set_annotations,
+    set_image,
+    set_labels,
+    set_namespace,
+)
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
 from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, NoMatchingTag, ResourceList
@@ -14,8 +25,12 @@ PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
 _FUNCTIONS: tuple[Builtin, ...] = (
     apply_replacements.FUNCTION,
     apply_setters.FUNCTION,
+    create_setters.FUNCTION,
+    drop_comments.FUNCTION,
     no_op.FUNCTION,
+    search_replace.FUNCTION,
     set_annotations.FUNCTION,
+    set_image.FUNCTION,
     set_labels.FUNCTION,
     set_namespace.FUNCTION,
 )

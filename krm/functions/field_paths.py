@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from krm.package.comments import Path
+
 EACH = "[]"
 """In a path: every element of the list."""
 
@@ -44,3 +46,9 @@ def _each(value: Any, name: str, following: tuple[str, ...], *, create: bool) ->
         if not isinstance(item, dict):
             raise FieldTypeError(f"an element of {name} is not a map")
         yield from maps_at(item, following, create=create)
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as results show it: ``spec.containers[0].image``."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")

@@ -1,0 +1,57 @@
+"""Flow lists made block lists, so that comments have a place behind their key. Source: ``kpt.md`` 4.10 to 4.12."""
+
+import re
+from collections.abc import Collection
+
+from krm.functions.resource import Resource
+from krm.functions.source_nodes import SourceList, source_nodes
+from krm.package.comments import Path
+from krm.package.yaml_reader import YamlError, read_document, same
+
+_WIDE = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\r?\n\1 +- ", re.MULTILINE)
+
+
+def write_as_block(resource: Resource, paths: Collection[Path]) -> None:
+    """Write the lists at ``paths`` one element per line; a comment behind one comes to stand behind its key.
+
+    Lists inside other flow collections, ones with comments between their elements and empty ones stay.
+    """
+    if resource.path.endswith(".json"):
+        return
+    text = resource.text()
+    indent = 2 if _WIDE.search(text) else 0
+    lists = [
+        node
+        for node in source_nodes(text)
+        if isinstance(node, SourceList) and node.path in paths and node.is_flow and _can_be_block(text, node)
+    ]
+    for node in sorted(lists, key=lambda node: node.start, reverse=True):
+        text = _blocked(text, node, indent)
+    if lists and _reads_the_same(text, resource):
+        resource.set_text(text)
+
+
+def _can_be_block(text: str, node: SourceList) -> bool:
+    """Say whether nothing would be lost between the elements or before the list."""
+    if node.in_flow or not node.items or text[node.start] != "[":
+        return False
+    gaps = [node.key[1], *(edge for item in node.items for edge in item), node.end]
+    return all("#" not in text[start:end] for start, end in zip(gaps[::2], gaps[1::2], strict=True))
+
+
+def _blocked(text: str, node: SourceList, indent: int) -> str:
+    key_start, key_end = node.key
+    column = key_start - (text.rfind("\n", 0, key_start) + 1)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    line_end = text.find("\n", node.end)
+    line_end = len(text) if line_end < 0 else line_end
+    rest = text[node.end : line_end].rstrip()
+    rows = [f"{' ' * (column + indent)}- {text[start:end]}" for start, end in node.items]
+    return text[:key_end] + newline.join([f":{rest}", *rows]) + text[line_end - text[:line_end].endswith("\r") :]
+
+
+def _reads_the_same(text: str, resource: Resource) -> bool:
+    try:
+        return same(read_document(text), resource.data)
+    except YamlError:
+        return False
