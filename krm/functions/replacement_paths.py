@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import re2
-
+from krm.functions.patterns import Pattern, PatternError
 from krm.package.yaml_reader import MAX_DEPTH
 
 MAX_PATH = 4096
 """Characters of a field path."""
-_MAX_PATTERN_MEMORY = 1 << 20
-"""Bytes that one compiled pattern may take."""
 _EACH = "*"
 _LAST = "-"
 _INDEX = re.compile(r"[0-9]{1,9}")
@@ -183,7 +180,7 @@ class _Walk:
             if pattern is None and text == wanted:
                 yield index
                 return
-            if pattern is not None and text is not None and pattern.fullmatch(text):
+            if pattern is not None and text is not None and pattern.is_all_of(text):
                 yield index
 
 
@@ -194,12 +191,8 @@ def _field_text(element: Any, name: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.max_mem = _MAX_PATTERN_MEMORY
-    options.log_errors = False
+def _compiled(pattern: str) -> Pattern:
     try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        reason = str(error.args[0], "utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
-        raise FieldPathError(f"error parsing regexp: {reason} in the fieldPath element [...={pattern}]") from None
+        return Pattern(pattern)
+    except PatternError as error:
+        raise FieldPathError(f"{error} in the fieldPath element [...={pattern}]") from None

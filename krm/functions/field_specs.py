@@ -1,0 +1,102 @@
+"""Kustomize's field specs: a field of the resources of some kind, by a path that passes through lists.
+
+Source: ``kpt.md`` 4.8 (the path's syntax), 4.13 and 4.14.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from krm.functions.resource_ids import ResourceId, current_id
+from krm.functions.runner import FunctionConfig
+
+_SEPARATOR = re.compile(r"(?<!\\)/")
+
+
+class FieldSpecError(Exception):
+    """A field spec, or the value it leads through, is not what it should be; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundField:
+    """A field that a spec leads to."""
+
+    owner: dict[str, Any]
+    key: str
+    path: tuple[str | int, ...]
+
+    @property
+    def value(self) -> Any:
+        """The value now."""
+        return self.owner[self.key]
+
+    def set(self, value: Any) -> None:
+        """Replace the value."""
+        self.owner[self.key] = value
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """A path, ``/``-separated, and the group, version and kind it is for; empty ones match all."""
+
+    path: str
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+    def applies_to(self, data: dict[str, Any]) -> bool:
+        """Say whether the resource is of the group, version and kind."""
+        return ResourceId(self.group, self.version, self.kind).selects(current_id(data))
+
+    @property
+    def names(self) -> list[str]:
+        """The names on the path; ``[]`` behind a list's name says nothing that the data does not."""
+        return [name.replace("\\/", "/").removesuffix("[]") for name in _SEPARATOR.split(self.path) if name]
+
+    def fields_of(self, data: dict[str, Any]) -> list[FoundField]:
+        """Return the fields of a resource that are there; none when it is not of the kind.
+
+        Raises:
+            FieldSpecError: the path leads into a scalar.
+        """
+        return list(self._walk(data, self.names, ())) if self.applies_to(data) else []
+
+    def _walk(self, value: Any, names: list[str], path: tuple[str | int, ...]) -> Iterator[FoundField]:
+        if value is None or not names:
+            return
+        if isinstance(value, list):
+            for place, item in enumerate(value):
+                yield from self._walk(item, names, (*path, place))
+            return
+        if not isinstance(value, dict):
+            raise FieldSpecError(f"considering field '{self.path}': expected a map at {'.'.join(map(str, path))}")
+        name, *rest = names
+        if name not in value:
+            return
+        if rest:
+            yield from self._walk(value[name], rest, (*path, name))
+        else:
+            yield FoundField(value, name, (*path, name))
+
+
+def read_field_specs(config: FunctionConfig, key: str, old_key: str = "") -> list[FieldSpec]:
+    """Read the field specs of a configuration.
+
+    Raises:
+        FieldSpecError: they are no list, or one has no path; or both the old and the new key are there.
+    """
+    if old_key and config.data.get(old_key):
+        if config.data.get(key):
+            raise FieldSpecError(f"`{old_key}` has been deprecated, please rename it to `{key}`")
+        key = old_key
+    specs = config.data.get(key) or []
+    if not isinstance(specs, list):
+        raise FieldSpecError(f"`{key}` must be a list")
+    return [_field_spec(spec, key) for spec in specs]
+
+
+def _field_spec(spec: Any, key: str) -> FieldSpec:
+    if not isinstance(spec, dict) or not isinstance(spec.get("path"), str):
+        raise FieldSpecError(f"every entry of `{key}` needs a path")
+    return FieldSpec(spec["path"], *(str(spec.get(field) or "") for field in ("group", "version", "kind")))
