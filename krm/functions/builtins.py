@@ -88,9 +88,6 @@ def builtin_runner() -> FunctionRunner:
 
 @lru_cache(maxsize=256)
 def _newest_tag(tags: tuple[str, ...], constraint: str) -> str | None:
-    from krm.functions.version_range import InvalidRange, newest_tag, parse_range  # semver takes 15 ms to import
+    from krm.functions.version_range import newest_tag  # semver takes 15 ms to import
 
-    try:
-        return newest_tag(tags, parse_range(constraint))
-    except InvalidRange:
-        return None
+    return newest_tag(tags, constraint)

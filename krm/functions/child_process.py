@@ -20,6 +20,8 @@ from krm.package.yaml_reader import MAX_BYTES
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.05
 """How soon the end of a child is noticed whose pipes somebody else keeps open."""
+_END_SECONDS = 0.002
+"""The same for one that has closed its pipes: it is about to end."""
 _LINGER_SECONDS = 0.5
 """How long what a child left in its pipes may take to arrive after its end."""
 
@@ -122,7 +124,8 @@ class _Exchange:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return f"ran longer than {self.limits.seconds:g} seconds and was stopped"
-                for key, _ in selector.select(min(left, _POLL_SECONDS)):
+                pause = _POLL_SECONDS if selector.get_map() else _END_SECONDS
+                for key, _ in selector.select(min(left, pause)):
                     if problem := self._move(selector, key.fileobj):
                         return problem
         return ""

@@ -50,7 +50,7 @@ def write_resource_list(
     _verify(blocks, items)
     head = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
     body = "items:\n" + "".join(map(_as_list_item, blocks)) if blocks else "items: []\n"
-    return head + body + (_config(config) if config else "")
+    return head + body + (new_document({"functionConfig": config.typed or config.data}) if config else "")
 
 
 def read_resource_list(text: bytes | str) -> ParsedList:
@@ -178,13 +178,3 @@ def _as_list_item(block: str) -> str:
     above = "".join(line + "\n" for line in lines[:first] if line.strip())
     below = "".join(f"  {line}\n" if line else "\n" for line in lines[first + 1 :])
     return f"{above}- {lines[first]}\n{below}"
-
-
-def _config(config: FunctionConfig) -> str:
-    data: Any = config.data
-    if config.text:
-        try:
-            data = read_document(config.text)
-        except YamlError:
-            data = config.data  # it was read when the pipeline was checked; only a stream of several gets here
-    return new_document({"functionConfig": data})

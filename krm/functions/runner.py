@@ -18,8 +18,6 @@ class FunctionConfig:
     data: dict[str, Any]
     path: str = ""
     """Empty when it came from the Kptfile's ``configMap``."""
-    text: str = ""
-    """The document it was read from, for functions outside this process: there numbers are numbers."""
     typed: dict[str, Any] = field(default_factory=dict)
     """The object with numbers and booleans as YAML has them, for functions that see the object itself."""
 

@@ -95,8 +95,15 @@ def version_of(tag: str) -> Version | None:
         return None
 
 
-def newest_tag(tags: Iterable[str], wanted: VersionRange) -> str | None:
-    """Return the tag of the highest version in the range, spelt as it is; None when there is none."""
+def newest_tag(tags: Iterable[str], constraint: str) -> str | None:
+    """Return the tag of the highest version in a range, spelt as it is.
+
+    None when no tag is in it, or when ``constraint`` is no range.
+    """
+    try:
+        wanted = parse_range(constraint)
+    except InvalidRange:
+        return None
     versions = ((version_of(tag), tag) for tag in tags if _names_release(tag))
     found = [(version, tag) for version, tag in versions if version is not None and version in wanted]
     return max(found, key=operator.itemgetter(0))[1] if found else None
