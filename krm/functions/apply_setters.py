@@ -1,29 +1,34 @@
 """``apply-setters``: put configured values where ``# kpt-set:`` comments ask for them. Source: ``kpt.md`` 4.10."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from krm.functions.builtin import Behaviour, Builtin, Option
-from krm.functions.config_values import file_of, text_map
+from krm.functions.config_values import file_of, reference_of, text_map
+from krm.functions.field_paths import shown_path
+from krm.functions.go_text import quoted
 from krm.functions.images import Version
+from krm.functions.line_comments import set_line_comments
+from krm.functions.list_style import write_as_block
 from krm.functions.redaction import redacted
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
-from krm.functions.setter_comments import Path, SetterComment, setter_comments
-from krm.package.resource_identity import identity_of
+from krm.functions.scalar_edits import replace_scalars, respell, set_value
+from krm.functions.setter_comments import (
+    SetterError,
+    filled,
+    is_one_setter,
+    may_have_setters,
+    setter_names,
+    setter_pattern,
+)
+from krm.functions.source_nodes import SourceList, SourceScalar, scalar_texts, source_nodes
+from krm.package.comments import Path
 from krm.package.yaml_reader import YamlError, read_document
 
 _DETAILED: Version = (0, 2, 1)
 """From here on results carry severity, resource and values, and secrets are hidden."""
-_SETTER = re.compile(r"\$\{([^${}]*)\}")
-_PLAIN_UNSAFE = re.compile(r"^[\s\-?:,\[\]{}#&*!|>'\"%@`]|[\n\r\t]|: |:$| #|\s$|[\[\]{},]")
-_SAFE_START = re.compile(r"-[^\s\-]|[?:][^\s]")
-
-
-class _SetterError(Exception):
-    """A setter cannot be applied."""
 
 
 @dataclass(slots=True)
@@ -31,7 +36,8 @@ class _Change:
     """One field that was set."""
 
     resource: Resource
-    path: str
+    path: Path
+    visit: int
     old: str
     new: str
     names: list[str] = field(default_factory=list)
@@ -44,7 +50,7 @@ def apply_setters(resources: ResourceList, version: Version) -> FunctionResult:
     try:
         for resource in resources.items:
             changes += _apply(resource, setters)
-    except (_SetterError, YamlError) as error:
+    except (SetterError, YamlError) as error:
         message = f"failed to apply setters: {error}"
         return FunctionResult.failure(resources, [{"message": message, "severity": "error"}], message)
     detailed = version >= _DETAILED
@@ -55,158 +61,89 @@ def apply_setters(resources: ResourceList, version: Version) -> FunctionResult:
 
 
 def _apply(resource: Resource, setters: Mapping[str, str]) -> list[_Change]:
+    """Set the fields of one resource."""
     text = resource.text()
-    changes = []
-    lists = []
-    edited = text
-    # From the end, so that the offsets of what comes before stay right.
-    for comment in reversed(list(setter_comments(text))):
-        if comment.is_list:
-            lists.append(comment)
+    if not may_have_setters(text):
+        return []
+    changes: list[_Change] = []
+    scalars: list[tuple[SourceScalar, str]] = []
+    lists: list[tuple[SourceList, str]] = []
+    for node in source_nodes(text):
+        pattern = setter_pattern(node.comment)
+        names = setter_names(pattern)
+        if not any(name in setters for name in names):
             continue
-        value = _resolve(comment, setters)
-        if value is None:
-            continue
-        edited = edited[: comment.start] + _written(value, comment.style) + edited[comment.end :]
-        names = _SETTER.findall(comment.pattern)
-        changes.append(_Change(resource, _shown(comment.path), comment.value, value, names))
-    if edited != text:
-        resource.set_text(edited)
-    changes += [change for comment in lists if (change := _apply_list(resource, comment, setters))]
-    return changes[::-1]
-
-
-def _resolve(comment: SetterComment, setters: Mapping[str, str]) -> str | None:
-    """Return the new text of a scalar; None when no given setter occurs in its pattern."""
-    names = _SETTER.findall(comment.pattern)
-    if not any(name in setters for name in names):
-        return None
-    missing = [name for name in names if name not in setters]
-    values = {**_derived(comment, missing), **setters}
-    unresolved = [f"${{{name}}}" for name in dict.fromkeys(names) if name not in values]
-    if unresolved:
-        raise _SetterError(f"values for setters [{' '.join(unresolved)}] must be provided")
-    return _SETTER.sub(lambda found: values[found[1]], comment.pattern)
-
-
-def _derived(comment: SetterComment, missing: list[str]) -> dict[str, str]:
-    """Read the values of setters that were not given out of the current text."""
-    parts = _SETTER.split(comment.pattern)
-    names, literals = parts[1::2], parts[0::2]
-    # Two setters without anything between them cannot be told apart.
-    if not missing or "\n" in comment.value or not all(literals[1:-1]):
-        return {}
-    values = _captured(comment.value, literals)
-    if not all(values):
-        return {}
-    return {name: value for name, value in zip(names, values, strict=True) if name in missing}
-
-
-def _captured(text: str, literals: list[str]) -> list[str]:
-    """Return what greedy groups between ``literals`` capture, empty strings when they do not match.
-
-    The same as a regular expression of ``(.*)`` groups finds, without its backtracking: the first literal
-    stands as far left as it can, every other as far right as those behind it allow.
-    """
-    nothing = [""] * (len(literals) - 1)
-    start = text.find(literals[0])
-    if start < 0:
-        return nothing
-    end = len(text)
-    places = []
-    for literal in reversed(literals[1:]):
-        end = text.rfind(literal, 0, end)
-        if end < 0:
-            return nothing
-        places.append(end)
-    left = start + len(literals[0])
-    captured = []
-    for place, literal in zip(reversed(places), literals[1:], strict=True):
-        if place < left:
-            return nothing
-        captured.append(text[left:place])
-        left = place + len(literal)
-    return captured
-
-
-def _written(value: str, style: str | None) -> str:
-    """Write a scalar in the style it had; plain only where that reads back as one plain scalar."""
-    if not value:
-        return '""'
-    if any(ord(char) < ord(" ") or char in "\x7f\x85\u2028\u2029\ufeff" for char in value) or style == '"':
-        return _double_quoted(value)
-    if style == "'" or (_PLAIN_UNSAFE.search(value) and not _is_safe_anyway(value)):
-        return "'" + value.replace("'", "''") + "'"
-    return value
-
-
-def _is_safe_anyway(value: str) -> bool:
-    return bool(_SAFE_START.match(value)) and not _PLAIN_UNSAFE.search("x" + value[1:])
-
-
-def _double_quoted(value: str) -> str:
-    escaped = []
-    for char in value:
-        if char in '"\\':
-            escaped.append("\\" + char)
-        elif char == "\n":
-            escaped.append("\\n")
-        elif char == "\t":
-            escaped.append("\\t")
-        elif char.isprintable():
-            escaped.append(char)
+        if isinstance(node, SourceScalar):
+            value = filled(pattern, setters, node.text)
+            scalars.append((node, value))
+            changes.append(_Change(resource, node.path, node.visit, node.text, value, names))
+        elif not is_one_setter(pattern):
+            raise SetterError(f"invalid setter pattern for array node: {quoted(pattern)}")
         else:
-            code = ord(char)
-            escaped.append(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")  # noqa: PLR2004 - the BMP's end
-    return f'"{"".join(escaped)}"'
+            lists.append((node, setters[names[0]]))
+            changes.append(_Change(resource, node.path, node.visit, _shown_list(node), setters[names[0]], names))
+    if scalars:
+        replace_scalars(resource, scalars)
+    for found, value in lists:
+        _set_list(resource, found, value)
+    return sorted(changes, key=lambda change: change.visit)
 
 
-def _apply_list(resource: Resource, comment: SetterComment, setters: Mapping[str, str]) -> _Change | None:
-    names = _SETTER.findall(comment.pattern)
-    if not any(name in setters for name in names):
-        return None
-    if len(names) != 1 or comment.pattern != f"${{{names[0]}}}":
-        raise _SetterError(f'invalid setter pattern for array node: "{comment.pattern}"')
-    text = setters[names[0]]
-    values = read_document(text) if text.strip() else []
+def _set_list(resource: Resource, node: SourceList, text: str) -> None:
+    """Replace a list's elements: in block style with the comment behind the key, or ``[]`` with it behind."""
+    values = _list_values(text)
+    set_value(resource.data, node.path, values)
+    texts = scalar_texts(text) if values else {}
+    spelled = {
+        (*node.path, *path): written
+        for path, written in texts.items()
+        # Numbers and booleans have more than one spelling.
+        if not isinstance(_value_at(values, path), str)
+    }
+    if spelled:
+        respell(resource, spelled)
+    write_as_block(resource, {node.path})
+    set_line_comments(resource, {node.path: node.comment})
+
+
+def _list_values(text: str) -> list[Any]:
+    if not text:
+        return []
+    try:
+        values = read_document(text)
+    except YamlError:
+        values = None
     if not isinstance(values, list):
-        raise _SetterError(f'input to array setter must be an array of values, but found "{text}"')
-    owner: Any = resource.data
-    for part in comment.path[:-1]:
-        owner = owner[part]
-    owner[comment.path[-1]] = values
-    return _Change(resource, _shown(comment.path), "", text, names)
+        raise SetterError(f"input to array setter must be an array of values, but found {quoted(text)}")
+    return values
 
 
-def _shown(path: Path) -> str:
-    text = ""
+def _value_at(values: Any, path: Path) -> Any:
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.removeprefix(".")
+        values = values[part]
+    return values
+
+
+def _shown_list(node: SourceList) -> str:
+    return f"[{', '.join(node.texts)}]" if node.texts is not None else ""
 
 
 def _result(change: _Change) -> dict[str, Any]:
     return {
-        "message": f'set field value to "{change.new}"',
-        "field": {"path": change.path},
-        "file": {"path": change.resource.path},
+        "message": f"set field value to {quoted(change.new)}",
+        "field": {"path": shown_path(change.path)},
+        "file": file_of(change.resource.path, None),
     }
 
 
 def _detailed_result(change: _Change) -> dict[str, Any]:
-    now = identity_of(change.resource.data)
-    reference = {
-        "apiVersion": change.resource.data.get("apiVersion"),
-        "kind": now.kind,
-        "name": now.name,
-        "namespace": now.namespace,
-    }
-    old, new = (redacted(value, change.path, change.names) for value in (change.old, change.new))
+    path = shown_path(change.path)
+    old, new = (redacted(value, path, change.names) for value in (change.old, change.new))
     return {
-        "message": f'set field value to "{new}"',
+        "message": f"set field value to {quoted(new)}",
         "severity": "info",
-        "resourceRef": {key: value for key, value in reference.items() if value},
-        "field": {"path": change.path, "currentValue": old, "proposedValue": new},
+        "resourceRef": reference_of(change.resource.data),
+        "field": {"path": path, "currentValue": old, "proposedValue": new},
         "file": file_of(change.resource.path, change.resource.index),
     }
 
@@ -217,8 +154,15 @@ FUNCTION = Builtin(
     summary="Puts configured values where `# kpt-set:` comments ask for them.",
     source="kpt.md 4.10",
     tags=("v0.1.0", "v0.1.1", "v0.2.0", "v0.2.1", "v0.2.2"),
-    config_kinds=("ConfigMap",),
-    options=(Option("data.<setter>", "the value of the setter", required=True),),
+    config_kinds=("ConfigMap", "any other object with a map `data`"),
+    options=(
+        Option(
+            "data.<setter>",
+            "the value of the setter: text for scalars, a YAML list for lists. A setter that a comment names beside a "
+            "given one keeps the value that the field has now",
+            required=True,
+        ),
+    ),
     behaviours=(
         Behaviour("up to v0.2.0", "results carry message, field and file"),
         Behaviour("v0.2.1 and later, latest", "results carry severity, resource and both values; secrets are redacted"),

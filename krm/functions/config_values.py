@@ -40,17 +40,21 @@ def config_result(message: str, config: FunctionConfig | None) -> dict[str, Any]
     """Return an error result that points at the configuration."""
     if config is None:
         return {"message": message, "severity": "error", "resourceRef": {}, "file": {"index": -1}}
-    metadata = config.data.get("metadata")
+    file: dict[str, Any] = {"path": config.path} if config.path else {"index": -1}
+    return {"message": message, "severity": "error", "resourceRef": reference_of(config.data), "file": file}
+
+
+def reference_of(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a result's ``resourceRef`` of an object; what the object lacks is left out."""
+    metadata = data.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     reference = {
-        "apiVersion": config.data.get("apiVersion"),
-        "kind": config.data.get("kind"),
+        "apiVersion": data.get("apiVersion"),
+        "kind": data.get("kind"),
         "name": metadata.get("name"),
         "namespace": metadata.get("namespace"),
     }
-    file: dict[str, Any] = {"path": config.path} if config.path else {"index": -1}
-    reference = {key: value for key, value in reference.items() if value}
-    return {"message": message, "severity": "error", "resourceRef": reference, "file": file}
+    return {key: value for key, value in reference.items() if value}
 
 
 def file_of(path: str, index: int | None) -> dict[str, Any]:

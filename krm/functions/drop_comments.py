@@ -10,7 +10,7 @@ def drop_comments(resources: ResourceList) -> FunctionResult:
     """Run the function."""
     try:
         for resource in resources.items:
-            if not resource.path.endswith(".json") and (comments := resource.comments()):
+            if not resource.is_json and (comments := resource.comments()):
                 resource.set_comments(dict.fromkeys(comments, Comment()))
     except YamlError as error:
         message = f"failed to drop comments: {error}"

@@ -18,7 +18,7 @@ def set_line_comments(resource: Resource, comments: Mapping[Path, str]) -> set[P
     Raises:
         YamlError: the resource's text is not one YAML document.
     """
-    if resource.path.endswith(".json"):
+    if resource.is_json:
         return set()
     old = resource.comments()
     wanted = {path: replace(old.get(path, _NOTHING), line=_comment(text)) for path, text in comments.items()}

@@ -16,7 +16,7 @@ def write_as_block(resource: Resource, paths: Collection[Path]) -> None:
 
     Lists inside other flow collections, ones with comments between their elements and empty ones stay.
     """
-    if resource.path.endswith(".json"):
+    if resource.is_json:
         return
     text = resource.text()
     indent = 2 if _WIDE.search(text) else 0

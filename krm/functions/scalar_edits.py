@@ -31,7 +31,7 @@ def replace_scalars(resource: Resource, edits: Iterable[tuple[SourceScalar, str]
     through_data = []
     done = 0
     for node, value in sorted(edits, key=lambda edit: edit[0].start):
-        if node.is_block or resource.path.endswith(".json"):
+        if node.is_block or resource.is_json:
             through_data.append((node, value))
             continue
         gap = " " if node.start == node.end and not text[node.start - 1 : node.start].isspace() else ""

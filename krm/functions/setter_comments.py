@@ -1,105 +1,103 @@
-"""Finding ``kpt-set`` comments in a document's text: which value each one stands behind.
+"""Reading ``kpt-set`` comments: the pattern, its setters, and the values that a field's text gives them.
 
-Works on libyaml's events, whose marks say where values stand in the text. Source: ``kpt.md`` 4.10.
+Source: ``kpt.md`` 4.10.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
-import yaml
-from yaml.cyaml import CParser  # type: ignore[attr-defined] # the stubs forgot to export it
-
-_COMMENT = re.compile(r"[ \t]*:?[ \t]+#[ \t]?kpt-set:[ \t]*([^\r\n]*?)[ \t]*(?=\r?$)", re.MULTILINE)
-
-Path = tuple[str | int, ...]
+_SETTER = re.compile(r"\$\{([^}]*)\}")
+_PREFIX = re.compile(r"#[ \t]?kpt-set:[ \t]?")
+_MENTION = "kpt-set:"
+LONGEST = 1 << 20
+"""Characters of a value that setters are put into; values may name further setters, which could go on."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetterComment:
-    """One comment and the value it governs; ``start`` and ``end`` are offsets in the text."""
-
-    pattern: str
-    path: Path
-    start: int
-    end: int
-    style: str | None
-    """Of a scalar: None plain, or its quote; unused for lists."""
-    value: Any
-    """A scalar's text, or None for a list."""
-    is_list: bool = False
+class SetterError(Exception):
+    """Setters cannot be put into a field; the text says why."""
 
 
-@dataclass(slots=True)
-class _Level:
-    is_mapping: bool
-    start: int
-    flow: bool
-    key: str | None = None
-    count: int = 0
-    key_pattern: str | None = None
-    """The comment behind the key that this collection is the value of."""
+def may_have_setters(text: str) -> bool:
+    """Say whether a document is worth looking through."""
+    return _MENTION in text
 
 
-def setter_comments(text: str) -> Iterator[SetterComment]:
-    """Yield the comments of a document, in the order of the text. The text is known to be sound."""
-    if "kpt-set:" not in text:
-        return
-    following: Callable[[], Any] = CParser(text).get_event
-    stack: list[_Level] = []
-    pending: str | None = None
-    while (event := following()) is not None:
-        kind: type = type(event)
-        if kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
-            level = _Level(kind is yaml.MappingStartEvent, event.start_mark.index, bool(event.flow_style))
-            level.key_pattern, pending = pending, None
-            stack.append(level)
-        elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
-            done = stack.pop()
-            if not done.is_mapping and (found := _list_comment(text, done, event, _path(stack))):
-                yield found
-            _advance(stack)
-        elif kind in (yaml.ScalarEvent, yaml.AliasEvent):
-            level_or_none = stack[-1] if stack else None
-            if level_or_none is not None and level_or_none.is_mapping and level_or_none.key is None:
-                level_or_none.key = event.value if kind is yaml.ScalarEvent else ""
-                pending = _pattern_behind(text, event.end_mark.index)
-                continue
-            pending = None
-            if kind is yaml.ScalarEvent and (found := _scalar_comment(text, event, _path(stack))):
-                yield found
-            _advance(stack)
+def setter_pattern(comment: str) -> str:
+    """Return the pattern of a line comment, empty when it is about something else."""
+    found = _PREFIX.match(comment)
+    return comment[found.end() :].strip() if found else ""
 
 
-def _path(stack: list[_Level]) -> Path:
-    return tuple(level.key or "" if level.is_mapping else level.count for level in stack)
+def setter_names(pattern: str) -> list[str]:
+    """Return the setters in a pattern, in its order."""
+    return _SETTER.findall(pattern)
 
 
-def _advance(stack: list[_Level]) -> None:
-    """Note that a value of the innermost collection is complete."""
-    if stack:
-        stack[-1].key = None
-        stack[-1].count += 1
+def is_one_setter(pattern: str) -> bool:
+    """Say whether the pattern is one setter and nothing else, as a list's must be."""
+    return _SETTER.fullmatch(pattern) is not None
 
 
-def _pattern_behind(text: str, offset: int) -> str | None:
-    found = _COMMENT.match(text, offset)
-    return found[1] if found else None
+def filled(pattern: str, values: Mapping[str, str], current: str) -> str:
+    """Return the pattern with all setters replaced: by ``values``, else by what ``current`` has in their place.
+
+    Setters are replaced one after the other by name, so the value of one may name a later one.
+
+    Raises:
+        SetterError: a setter has no value, or the result is too long.
+    """
+    result = pattern
+    last = ""
+    while following := [name for name in setter_names(result) if name in values and name >= last]:
+        last = min(following)
+        place = f"${{{last}}}"
+        if len(result) + result.count(place) * len(values[last]) > LONGEST:
+            raise SetterError(f"a value would be longer than {LONGEST} characters")
+        result = result.replace(place, values[last])
+        last += "\0"
+    missing = setter_names(result)
+    if missing:
+        for name, value in derived_values(pattern, current).items():
+            result = result.replace(f"${{{name}}}", value)
+    unresolved = [f"${{{name}}}" for name in dict.fromkeys(setter_names(result)) if name in missing]
+    if unresolved:
+        raise SetterError(f"values for setters [{' '.join(unresolved)}] must be provided")
+    return result
 
 
-def _scalar_comment(text: str, event: Any, path: Path) -> SetterComment | None:
-    if event.style in ("|", ">"):
-        return None
-    pattern = _pattern_behind(text, event.end_mark.index)
-    if pattern is None:
-        return None
-    return SetterComment(pattern, path, event.start_mark.index, event.end_mark.index, event.style, event.value)
+def derived_values(pattern: str, current: str) -> dict[str, str]:
+    """Read the setters' values out of a field's text; empty unless each of them gets one."""
+    parts = _SETTER.split(pattern)
+    names, literals = parts[1::2], parts[0::2]
+    # Two setters without anything between them cannot be told apart.
+    if not names or "\n" in current or not all(literals[1:-1]):
+        return {}
+    values = captured(current, literals)
+    return dict(zip(names, values, strict=True)) if all(values) else {}
 
 
-def _list_comment(text: str, level: _Level, event: Any, path: Path) -> SetterComment | None:
-    """The comment stands behind the key of a block list, and behind a flow list itself."""
-    pattern = _pattern_behind(text, event.end_mark.index) if level.flow else level.key_pattern
-    if pattern is None:
-        return None
-    return SetterComment(pattern, path, level.start, event.end_mark.index, None, None, is_list=True)
+def captured(text: str, literals: list[str]) -> list[str]:
+    """Return what greedy groups between ``literals`` capture, empty strings when they do not match.
+
+    The same as a regular expression of ``(.*)`` groups finds, without its backtracking: the first literal
+    stands as far left as it can, every other as far right as those behind it allow.
+    """
+    nothing = [""] * (len(literals) - 1)
+    start = text.find(literals[0])
+    if start < 0:
+        return nothing
+    end = len(text)
+    places = []
+    for literal in reversed(literals[1:]):
+        end = text.rfind(literal, 0, end)
+        if end < 0:
+            return nothing
+        places.append(end)
+    left = start + len(literals[0])
+    values = []
+    for place, literal in zip(reversed(places), literals[1:], strict=True):
+        if place < left:
+            return nothing
+        values.append(text[left:place])
+        left = place + len(literal)
+    return values

@@ -87,6 +87,11 @@ def source_nodes(text: str) -> Iterator[SourceScalar | SourceList]:
     return _Walk(text).nodes()
 
 
+def scalar_texts(text: str) -> dict[Path, str]:
+    """Return the texts of the scalars of a document by their paths."""
+    return {node.path: node.text for node in source_nodes(text) if isinstance(node, SourceScalar)}
+
+
 class _Walk:
     """One pass over the events of a text."""
 

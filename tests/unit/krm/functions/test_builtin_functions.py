@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from krm.functions.apply_setters import _captured
+from krm.functions.setter_comments import captured
 from krm.functions.builtins import builtin_runner
 from krm.functions.images import NEWEST, is_version_constraint, parse_image
 from krm.functions.resource import Resource
@@ -85,7 +85,7 @@ def test_setters_keep_styles_and_comments() -> None:
         .replace("'x'", "'it''s'")
         .replace("nginx:1.0", "nginx:2.0")
         .replace("- dev", "- prod")
-        .replace("[a, b]", "[prod, stage]")
+        .replace(" [a, b] # kpt-set: ${env}", " # kpt-set: ${env}\n    - prod\n    - stage")
     )
     assert items[0].text() == changed
     assert items[0].data["spec"]["replicas"] == 7
@@ -126,7 +126,7 @@ def test_missing_setter_values_are_named() -> None:
 def test_values_are_derived_as_greedy_groups_would(literals: list[str], text: str) -> None:
     found = re.search("(.*)".join(map(re.escape, literals)), text)
 
-    assert _captured(text, literals) == (list(found.groups()) if found else [""] * (len(literals) - 1))
+    assert captured(text, literals) == (list(found.groups()) if found else [""] * (len(literals) - 1))
 
 
 def test_deriving_values_from_hostile_text_takes_no_time() -> None:
