@@ -18,6 +18,7 @@ from krm.functions import (
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
 from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, NoMatchingTag, ResourceList
+from krm.functions.starlark import function as starlark
 
 PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
 """Registries whose images the built-ins stand in for."""
@@ -33,6 +34,7 @@ _FUNCTIONS: tuple[Builtin, ...] = (
     set_image.FUNCTION,
     set_labels.FUNCTION,
     set_namespace.FUNCTION,
+    starlark.FUNCTION,
 )
 BUILTINS = {function.name: function for function in _FUNCTIONS}
 

@@ -1,0 +1,40 @@
+"""What a module for scripts is made of, and how its functions fail."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import starlark
+
+
+class LibraryError(Exception):
+    """A script called a function of a module with something it cannot work on; the text is for users."""
+
+
+class UnknownLibrary(Exception):
+    """A script loads a module that is not offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """One module: its Starlark text, and the Python functions that the text calls, by name.
+
+    What goes to these functions and comes back is JSON-like: nothing else crosses the border.
+    """
+
+    text: str
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def module(self, name: str) -> starlark.FrozenModule:
+        """Make the module, frozen: what one script does with it cannot be seen by the next."""
+        module = starlark.Module()
+        for function, body in self.functions.items():
+            module.add_callable(function, body)
+        dialect = starlark.Dialect.extended()
+        dialect.enable_types = starlark.DialectTypes.DISABLE
+        starlark.eval(module, starlark.parse(name, self.text, dialect), _globals())
+        return module.freeze()
+
+
+def _globals() -> starlark.Globals:
+    return starlark.Globals.extended_by([starlark.LibraryExtension.StructType])

@@ -1,0 +1,144 @@
+"""The server's end of the child process that runs scripts: started when needed, replaced when it dies.
+
+Source: ``decisions.md`` 12, ``users.md`` 7.3 number 7.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from krm.functions.starlark.frames import BrokenFrame, read_frame, write_frame
+
+_GRACE = 5.0
+"""Seconds over the time limit after which a worker that has not ended by itself is killed; its start is in them."""
+_MAX_FRAME = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one script may take."""
+
+    seconds: float = 10.0
+    memory: int = 512 << 20
+    """Bytes of address space of the whole worker; an idle one takes about 60 MiB of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a script."""
+
+    items: str
+    """As JSON; without meaning when there is an ``error``."""
+    numbers: list[tuple[list[Any], str]]
+    """Floats that JSON cannot hold: the path to each in ``items``, and its text."""
+    error: str
+    printed: str
+    last: bool
+    """The process has grown and ends itself."""
+
+
+class WorkerDied(Exception):
+    """The script took too much of something and its process ended with it; the text says of what."""
+
+
+class WorkerProcess:
+    """Runs scripts in one child process, one at a time; safe to share between threads."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._turn = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def evaluate(self, about: dict[str, Any], document: str) -> Answer:
+        """Run the script that ``about`` describes on the resource list ``document``, JSON both.
+
+        Raises:
+            WorkerDied: see there; the next call gets a new process.
+            OSError: no process could be started.
+        """
+        head, body = json.dumps(about).encode(), document.encode()
+        if max(len(head), len(body)) > _MAX_FRAME:
+            raise WorkerDied(f"the resources are larger than {_MAX_FRAME >> 20} MiB")
+        with self._turn:
+            process = self._running()
+            killer = threading.Timer(self._limits.seconds + _GRACE, process.kill)
+            killer.start()
+            started = time.monotonic()
+            try:
+                answer = _exchange(process, head, body)
+            except (BrokenFrame, OSError):
+                self._end()
+                late = process.returncode == -signal.SIGALRM or time.monotonic() - started >= self._limits.seconds
+                raise WorkerDied(self._cause_of_death(late=late)) from None
+            finally:
+                killer.cancel()
+            if answer.last:
+                self._end()
+            return answer
+
+    def close(self) -> None:
+        """End the child process; a later call starts another."""
+        with self._turn:
+            self._end()
+
+    def disown(self) -> None:
+        """Leave the process to the parent this one was forked from; a later call starts an own one."""
+        self._turn = threading.Lock()
+        if self._process is not None:
+            self._process.returncode = 0  # nothing here waits for it, and nothing shall complain of that
+            self._process = None
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None:
+            if self._process.poll() is None:
+                return self._process
+            self._end()
+        # Isolated (-I): neither the environment nor the working directory decides what code it runs.
+        command = [sys.executable, "-I", "-m", "krm.functions.starlark.worker"]
+        limits = [str(self._limits.memory), str(self._limits.seconds)]
+        self._process = subprocess.Popen(
+            command + limits,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            start_new_session=True,
+        )
+        return self._process
+
+    def _end(self) -> None:
+        """Kill the process, if there is one, and release what belongs to it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # what it still held was for a reader that is gone
+                    pipe.close()
+
+    def _cause_of_death(self, *, late: bool) -> str:
+        if late:
+            return f"the script ran for more than {self._limits.seconds:g} seconds"
+        memory = self._limits.memory >> 20
+        return f"the script ended its interpreter: it needs more than {memory} MiB of memory, or nests too deeply"
+
+
+def _exchange(process: subprocess.Popen[bytes], head: bytes, body: bytes) -> Answer:
+    requests, answers = process.stdin, process.stdout
+    if requests is None or answers is None:
+        raise BrokenFrame("no pipes")
+    write_frame(requests, head)
+    write_frame(requests, body)
+    requests.flush()
+    about, items = read_frame(answers, _MAX_FRAME), read_frame(answers, _MAX_FRAME)
+    if about is None or items is None:
+        raise BrokenFrame("ended before it answered")
+    return Answer(items.decode(), **json.loads(about))
