@@ -1,0 +1,97 @@
+"""Three-way merge of Kptfiles, applied to the local text as the smallest edit.
+
+Kptfiles have rules of their own: only some sections are merged, scalars are text whatever they look
+like, and pipelines are matched by function. Source: ``kpt.md`` 3.5.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from krm.package.contents import File
+from krm.package.kptfile_schema import KPTFILE
+from krm.package.merge.associative_lists import ListKeys
+from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog
+from krm.package.merge.field_merge import merge
+from krm.package.merge.function_names import PREFIX, name_functions, without_names
+from krm.package.merge.kptfile_text import read_version, restored, with_values
+from krm.package.merge.subpackages import Trees, is_kptfile
+
+_MERGED_SECTIONS = ("info", "pipeline", "inventory", "status")
+_MERGED_METADATA = ("labels", "annotations")
+_UPSTREAM_SECTIONS = ("upstream", "upstreamLock")
+
+
+@dataclass(frozen=True, slots=True)
+class MergedKptfile:
+    """The local Kptfile after a merge."""
+
+    data: bytes
+    conflicts: tuple[Conflict, ...] = ()
+    """Upstream won each of them; their ``file`` is the path of the Kptfile."""
+
+
+def merge_kptfiles(
+    origin: bytes | None, updated: bytes | None, local: bytes, *, update_upstream: bool, path: str = "Kptfile"
+) -> MergedKptfile:
+    """Merge labels, annotations, info, pipeline, inventory and status; name and namespace stay local.
+
+    None stands for a Kptfile that is not there, which is as good as an empty one. ``update_upstream`` says
+    whether ``upstream`` and ``upstreamLock`` are taken from updated where it has them. ``path`` is where
+    the Kptfile stands in the package, for messages. Comments, order and layout of local stay; the very
+    same bytes come back when upstream changed nothing.
+
+    Raises:
+        KptfileError: a Kptfile cannot be read; the message says of which tree.
+
+    Source: ``kpt.md`` 3.5.
+    """
+    if origin == updated and not update_upstream:
+        return MergedKptfile(local)
+    before = read_version(origin, f"{path} (origin)")
+    upstream = read_version(updated, f"{path} (updated)")
+    here = read_version(local, f"{path} (local)")
+    (named_before, named_upstream, named_here), lists = name_functions([before.meaning, upstream.meaning, here.meaning])
+    log = ConflictLog()
+    merged = merge(
+        *map(_merged_part, (named_before, named_upstream, named_here)),
+        lists=ListKeys(infer=True),
+        on_conflict=log.within(file=path),
+    )
+    wanted = _wanted(named_here, {} if merged is ABSENT else merged)
+    if update_upstream:
+        wanted |= {name: upstream.meaning[name] for name in _UPSTREAM_SECTIONS if name in upstream.meaning}
+    values = restored(wanted, KPTFILE, replace(here, meaning=named_here), replace(upstream, meaning=named_upstream))
+    conflicts = [replace(one, path=one.path.replace(f"[name={PREFIX}", "[function=")) for one in log.conflicts]
+    return MergedKptfile(with_values(local, without_names(values, lists)), tuple(conflicts))
+
+
+def merge_package_kptfile(trees: Trees) -> tuple[File, tuple[Conflict, ...]]:
+    """Merge the root Kptfiles of three trees, upstream included; the local mode stays.
+
+    Raises:
+        KptfileError: as :func:`merge_kptfiles`.
+    """
+    before, upstream = (tree.contents.get("Kptfile") for tree in (trees.origin, trees.updated))
+    here = trees.local.contents["Kptfile"]
+    merged = merge_kptfiles(
+        before.data if is_kptfile(before) else None,
+        upstream.data if is_kptfile(upstream) else None,
+        here.data,
+        update_upstream=True,
+    )
+    return File(merged.data, here.mode), merged.conflicts
+
+
+def _merged_part(kptfile: dict[str, Any]) -> dict[str, Any]:
+    """Return what is merged, the sections that have a place in the result."""
+    part = {name: kptfile[name] for name in _MERGED_SECTIONS if name in kptfile}
+    metadata = kptfile.get("metadata", {})
+    return part | {"metadata": {name: metadata[name] for name in _MERGED_METADATA if name in metadata}}
+
+
+def _wanted(local: dict[str, Any], merged: dict[str, Any]) -> dict[str, Any]:
+    """Put the merged sections into the local Kptfile; one whose last field went stays as an empty one."""
+    wanted = {name: {} if name in _MERGED_SECTIONS else value for name, value in local.items()}
+    metadata = {name: value for name, value in local.get("metadata", {}).items() if name not in _MERGED_METADATA}
+    wanted |= {**merged, "metadata": metadata | merged.get("metadata", {})}
+    return wanted
