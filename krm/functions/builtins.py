@@ -7,13 +7,19 @@ from krm.functions import (
     apply_replacements,
     apply_setters,
     create_setters,
+    delete_annotations,
     drop_comments,
+    enable_gcp_services,
     no_op,
+    remove_local_config_resources,
     search_replace,
     set_annotations,
+    set_enforcement_action,
     set_image,
     set_labels,
     set_namespace,
+    set_project_id,
+    upsert_resource,
 )
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
@@ -27,14 +33,20 @@ _FUNCTIONS: tuple[Builtin, ...] = (
     apply_replacements.FUNCTION,
     apply_setters.FUNCTION,
     create_setters.FUNCTION,
+    delete_annotations.FUNCTION,
     drop_comments.FUNCTION,
+    enable_gcp_services.FUNCTION,
     no_op.FUNCTION,
+    remove_local_config_resources.FUNCTION,
     search_replace.FUNCTION,
     set_annotations.FUNCTION,
+    set_enforcement_action.FUNCTION,
     set_image.FUNCTION,
     set_labels.FUNCTION,
     set_namespace.FUNCTION,
+    set_project_id.FUNCTION,
     starlark.FUNCTION,
+    upsert_resource.FUNCTION,
 )
 BUILTINS = {function.name: function for function in _FUNCTIONS}
 
