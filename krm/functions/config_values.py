@@ -7,6 +7,8 @@ from krm.functions.runner import FunctionConfig
 
 FN_GROUP = "fn.kpt.dev"
 
+Json = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigKind:

@@ -1,6 +1,6 @@
 """Kustomize's field specs: a field of the resources of some kind, by a path that passes through lists.
 
-Source: ``kpt.md`` 4.8 (the path's syntax), 4.13 and 4.14.
+Source: ``kpt.md`` 4.5 (v0.1.x), 4.8 (the path's syntax), 4.13 and 4.14.
 """
 
 import re
@@ -44,6 +44,8 @@ class FieldSpec:
     group: str = ""
     version: str = ""
     kind: str = ""
+    create: bool = False
+    """Whether :meth:`maps_of` creates maps that are missing."""
 
     def applies_to(self, data: dict[str, Any]) -> bool:
         """Say whether the resource is of the group, version and kind."""
@@ -61,6 +63,30 @@ class FieldSpec:
             FieldSpecError: the path leads into a scalar.
         """
         return list(self._walk(data, self.names, ())) if self.applies_to(data) else []
+
+    def maps_of(self, data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the maps at the path, of a resource of the kind; what of the path is there must be maps.
+
+        Raises:
+            FieldSpecError: something on the way is neither a map nor a list of maps.
+        """
+        return self._maps(data, self.names)
+
+    def _maps(self, value: Any, names: list[str]) -> Iterator[dict[str, Any]]:
+        if isinstance(value, list):
+            for item in value:
+                yield from self._maps(item, names)
+            return
+        if not isinstance(value, dict):
+            raise FieldSpecError(f"considering field '{self.path}': expected a map")
+        if not names:
+            yield value
+            return
+        if value.get(names[0]) is None:
+            if not self.create:
+                return
+            value[names[0]] = {}
+        yield from self._maps(value[names[0]], names[1:])
 
     def _walk(self, value: Any, names: list[str], path: tuple[str | int, ...]) -> Iterator[FoundField]:
         if value is None or not names:
@@ -99,4 +125,5 @@ def read_field_specs(config: FunctionConfig, key: str, old_key: str = "") -> lis
 def _field_spec(spec: Any, key: str) -> FieldSpec:
     if not isinstance(spec, dict) or not isinstance(spec.get("path"), str):
         raise FieldSpecError(f"every entry of `{key}` needs a path")
-    return FieldSpec(spec["path"], *(str(spec.get(field) or "") for field in ("group", "version", "kind")))
+    where = {field: str(spec.get(field) or "") for field in ("group", "version", "kind")}
+    return FieldSpec(spec["path"], **where, create=spec.get("create") in ("true", True))
