@@ -23,7 +23,14 @@ from krm.functions import (
 )
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
-from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, NoMatchingTag, ResourceList
+from krm.functions.runner import (
+    FunctionConfig,
+    FunctionNotFound,
+    FunctionResult,
+    FunctionRunner,
+    NoMatchingTag,
+    ResourceList,
+)
 from krm.functions.starlark import function as starlark
 
 PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
@@ -74,6 +81,10 @@ class BuiltinRunner:
         if tag is None:
             raise NoMatchingTag(constraint)
         return f"{parsed.name}:{tag}"
+
+    def is_deterministic(self, image: str, config: FunctionConfig | None) -> bool:  # noqa: ARG002 - the port has it
+        """Say what the built-in's description says; see the port."""
+        return self._find(image)[0].deterministic
 
     def _find(self, text: str) -> tuple[Builtin, Image, Version]:
         image = parse_image(text)

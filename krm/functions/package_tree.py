@@ -1,10 +1,11 @@
 """A package and its subpackages, taken apart into resources. Source: ``kpt.md`` 1.6–1.8 and 2.1."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from krm.functions.placement import without_transport_annotations
 from krm.functions.resource import Resource
 from krm.package.contents import EXECUTABLE, REGULAR, Contents, File
 from krm.package.documents import Document, read_file
@@ -18,6 +19,14 @@ _RESOURCE_SUFFIXES = (".yaml", ".yml", ".json")
 
 class RenderError(Exception):
     """A package cannot be rendered; the text is the chain of causes as clients see it."""
+
+    def __init__(self, chain: str, *, cause: str, is_recorded: bool = True) -> None:
+        super().__init__(chain)
+        self.cause = cause
+        """The innermost cause, for a terminal; empty when the functions' results say it all."""
+        self.is_recorded = is_recorded
+        """Whether the root Kptfile's status tells of it: not when it is the root's own Kptfile or pipeline
+        that cannot be read (``kpt.md`` 2.12)."""
 
 
 @dataclass(slots=True)
@@ -36,11 +45,6 @@ class Package:
         """The name in messages: ``.`` for the root, ``./sub/package`` below."""
         return f"./{self.path}" if self.path else "."
 
-    @property
-    def has_functions(self) -> bool:
-        """Whether its pipeline has any step."""
-        return bool(self.kptfile.mutators or self.kptfile.validators)
-
     def walk(self) -> Iterator["Package"]:
         """Yield this package and all below, level by level."""
         level = [self]
@@ -55,10 +59,15 @@ class SourceFile:
 
     file: File
     pieces: list[str]
+    """Empty when the resources were taken over: such a tree is not written back."""
     package: str
     """The path of the package that the file belongs to."""
     read: set[int] = field(default_factory=set)
     """The places of documents that are resources; what is not among them always stays."""
+
+    def origins(self, path: str) -> list[tuple[str, int]]:
+        """Return where the file's resources came from, in order; ``path`` is the file's."""
+        return [(path, place) for place in sorted(self.read)]
 
 
 @dataclass(slots=True)
@@ -69,14 +78,19 @@ class PackageTree:
     files: dict[str, SourceFile]
 
 
-def load_tree(contents: Contents) -> PackageTree:
+def load_tree(
+    contents: Contents, *, shown: str = ".", known: Mapping[str, Sequence[Resource]] | None = None
+) -> PackageTree:
     """Read a package whose Kptfile is at the root.
+
+    ``shown`` is what messages call the root. ``known`` has resources of files, by path, whose texts together
+    are what ``contents`` has there: they are taken over instead of being read again.
 
     Raises:
         RenderError: a Kptfile or a resource file cannot be read.
     """
     directories = sorted(_directory(path) for path in contents if path.rpartition("/")[2] == "Kptfile")
-    packages = {directory: Package(directory, _kptfile(contents, directory)) for directory in directories}
+    packages = {directory: Package(directory, _kptfile(contents, directory, shown)) for directory in directories}
     for directory in directories[1:]:
         packages[_owner(_directory(directory), packages)].children.append(packages[directory])
     ignores = {directory: _ignore(contents, directory) for directory in directories}
@@ -86,7 +100,11 @@ def load_tree(contents: Contents) -> PackageTree:
         if not _holds_resources(path) or file.mode not in (REGULAR, EXECUTABLE):
             continue
         owner = _owner(_directory(path), packages)
-        if not _is_ignored(path, owner, ignores):
+        if _is_ignored(path, owner, ignores):
+            continue
+        if known and path in known:
+            _take_over(tree, packages[owner], path, file, known[path])
+        else:
             _read_resources(tree, packages[owner], path, file)
     return tree
 
@@ -101,15 +119,17 @@ def _owner(directory: str, packages: dict[str, Package]) -> str:
     return directory
 
 
-def _kptfile(contents: Contents, directory: str) -> Kptfile:
+def _kptfile(contents: Contents, directory: str, shown: str) -> Kptfile:
     path = f"{directory}/Kptfile" if directory else "Kptfile"
     try:
         return parse_kptfile(contents[path].data, path)
     except KptfileError as error:
-        shown = f"./{directory}" if directory else "."
-        chain = f'error reading Kptfile at "{shown}": {error.problem}'
-        inner = f"pkg.Subpackages: pkg {shown}: {chain}" if directory else f"pkg.ReadKptfile: {chain}"
-        raise RenderError(f"pkg.render: pkg .:\n\t{inner}") from None
+        display = f"./{directory}" if directory else "."
+        chain = f'error reading Kptfile at "{display}": {error.problem}'
+        inner = f"pkg.Subpackages: pkg {display}: {chain}" if directory else f"pkg.ReadKptfile: {chain}"
+        place = f"{shown}/{directory}" if directory else shown
+        cause = f'Kptfile at "{place}" can\'t be read.\n\nDetails:\n{error.problem}'
+        raise RenderError(f"pkg.render: pkg .:\n\t{inner}", cause=cause, is_recorded=bool(directory)) from None
 
 
 def _ignore(contents: Contents, directory: str) -> KrmIgnore | None:
@@ -133,29 +153,40 @@ def _is_ignored(path: str, owner: str, ignores: dict[str, KrmIgnore | None]) -> 
 def _read_resources(tree: PackageTree, package: Package, path: str, file: File) -> None:
     relative = path[len(package.path) + 1 :] if package.path else path
     try:
-        pieces, documents = _read(path, file.data)
+        pieces, documents, is_json = _read(path, file.data)
     except YamlError as error:
-        raise RenderError(f"pkg.render: pkg {package.display}:\n\tpkg.LocalResources: {relative}: {error}") from None
+        chain = f"pkg.render: pkg {package.display}:\n\tpkg.LocalResources: {relative}: {error}"
+        raise RenderError(chain, cause=f"{relative}: {error}") from None
     source = tree.files[path] = SourceFile(file, pieces, package.path)
-    index = 0
     for place, document in enumerate(documents):
         if document.data is None:
             continue
-        source.read.add(place)
-        package.resources.append(
-            Resource.of_document(
-                document.data,
-                document.text,
-                path=relative,
-                index=index,
-                package=package.path,
-                origin=(path, place),
-            )
+        resource = Resource.of_document(
+            document.data,
+            document.text,
+            path=relative,
+            index=len(source.read),
+            package=package.path,
+            origin=(path, place),
+            is_json=is_json,
         )
-        index += 1
+        resource.data = without_transport_annotations(document.data)
+        source.read.add(place)
+        package.resources.append(resource)
 
 
-def _read(path: str, data: bytes) -> tuple[list[str], list[Document]]:
+def _take_over(tree: PackageTree, package: Package, path: str, file: File, resources: Sequence[Resource]) -> None:
+    """Do what :func:`_read_resources` does with resources that were read or written before."""
+    source = tree.files[path] = SourceFile(file, [], package.path)
+    for index, resource in enumerate(resources):
+        resource.path = path[len(package.path) + 1 :] if package.path else path
+        resource.index, resource.package, resource.origin = index, package.path, (path, index)
+        source.read.add(index)
+        package.resources.append(resource)
+
+
+def _read(path: str, data: bytes) -> tuple[list[str], list[Document], bool]:
+    """Return the file's pieces and documents, and whether it is JSON."""
     if path.endswith(".json"):
         text = decoded(data)
         try:
@@ -163,10 +194,10 @@ def _read(path: str, data: bytes) -> tuple[list[str], list[Document]]:
         except (ValueError, RecursionError) as error:
             if isinstance(error, YamlError):
                 raise
-            return read_file(data)  # YAML in a .json file is read as YAML, and then stays YAML
+            return *read_file(data), False  # YAML in a .json file is read as YAML
         _limit_depth(document)
-        return [text], [Document(text, document, 1)]
-    return read_file(data)
+        return [text], [Document(text, document, 1)], True
+    return *read_file(data), False
 
 
 def _limit_depth(data: Any) -> None:

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from krm.functions.images import is_reference
+from krm.package.contents import Contents
 from krm.package.kptfile import Function, Kptfile
+from krm.package.resource_identity import krm_problem
+from krm.package.yaml_reader import YamlError, read_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +35,40 @@ class InvalidKptfile(Exception):
 
     def __init__(self, field: str, value: str, reason: str) -> None:
         shown = f'\nValue: "{value}"' if value else ""
-        super().__init__(f"Kptfile is invalid:\nField: `{field}`{shown}\nReason: {reason}")
+        super().__init__(f"Kptfile is invalid:\nField: `{field}`{shown}\nReason: {reason}\n")
         self.field = field
         self.value = value
         self.reason = reason
 
 
-def steps_of(kptfile: Kptfile) -> list[Step]:
-    """Return all steps, mutators first."""
-    mutators = [Step(function, is_validator=False, place=i) for i, function in enumerate(kptfile.mutators)]
-    return mutators + [Step(function, is_validator=True, place=i) for i, function in enumerate(kptfile.validators)]
+class InvalidPipeline(Exception):
+    """A pipeline that cannot be run as it stands; the text names function, field and reason."""
 
 
-def check_pipeline(steps: Sequence[Step]) -> None:
-    """Check every function of a pipeline.
+def mutators_of(kptfile: Kptfile) -> list[Step]:
+    """Return the steps that change resources."""
+    return [Step(function, is_validator=False, place=place) for place, function in enumerate(kptfile.mutators)]
+
+
+def validators_of(kptfile: Kptfile) -> list[Step]:
+    """Return the steps that only look."""
+    return [Step(function, is_validator=True, place=place) for place, function in enumerate(kptfile.validators)]
+
+
+def check_pipeline(steps: Sequence[Step], contents: Contents, package: str, shown: str) -> None:
+    """Check every function of a pipeline and the file of its configuration.
+
+    ``package`` is the package's directory in ``contents``, ``shown`` what it is called in messages.
 
     Raises:
-        InvalidKptfile: for the first rule that is broken.
+        InvalidPipeline: for the first rule that is broken.
     """
     for step in steps:
-        _check_function(step.field, step.function)
+        try:
+            _check_function(step.field, step.function)
+            _check_config_file(step, contents, package, shown)
+        except InvalidKptfile as error:
+            raise InvalidPipeline(f'invalid pipeline: function "{step.function.image}": {error}') from None
 
 
 def _check_function(field: str, function: Function) -> None:
@@ -63,10 +80,10 @@ def _check_function(field: str, function: Function) -> None:
     if function.image and not is_reference(function.image):
         reason = f'function image reference "{function.image}" is invalid: it must be [registry/]name[:tag][@digest]'
         raise InvalidKptfile(f"{field}.image", function.image, reason)
-    if function.config_map and function.config_path is not None:
+    if function.config_map and function.config_path:
         reason = "functionConfig must not specify both `configMap` and `configPath` at the same time"
         raise InvalidKptfile(field, "", reason)
-    if function.config_path is not None:
+    if function.config_path:
         _check_config_path(f"{field}.configPath", function.config_path)
 
 
@@ -77,3 +94,24 @@ def _check_config_path(field: str, path: str) -> None:
         raise InvalidKptfile(field, path, "path must be relative")
     if ".." in posixpath.normpath(path):
         raise InvalidKptfile(field, path, "path must not be outside the package")
+
+
+def _check_config_file(step: Step, contents: Contents, package: str, shown: str) -> None:
+    """Look into the file as it is before the render: one document at most, and that a resource."""
+    path = step.function.config_path
+    if not path:
+        return
+    field = f"{step.field}.configPath"
+    file = contents.get(posixpath.join(package, posixpath.normpath(path)))
+    if file is None:
+        reason = f'failed to open functionConfig from path "{path}": open {shown}/{path}: no such file or directory'
+        raise InvalidKptfile(field, path, reason)
+    try:
+        documents = read_documents(file.data)
+    except YamlError as error:
+        raise InvalidKptfile(field, path, f'failed to read functionConfig "{path}": {error}') from None
+    if len(documents) > 1:
+        reason = f'functionConfig "{path}" must not contain more than one config, got {len(documents)}'
+        raise InvalidKptfile(field, path, reason)
+    if problem := krm_problem(documents[0] if documents else {}, path):
+        raise InvalidKptfile(field, path, problem)

@@ -6,7 +6,7 @@ Source: ``kpt.md`` 2.9 and 2.12, ``porch-api.md`` 1.5.
 from collections.abc import Sequence
 from typing import Any
 
-from krm.functions.steps import StepRecord
+from krm.functions.step_record import StepRecord
 
 Json = dict[str, Any]
 
@@ -24,15 +24,16 @@ def result_list(steps: Sequence[StepRecord]) -> Json:
     }
 
 
-def render_status(mutations: Sequence[StepRecord], validations: Sequence[StepRecord]) -> Json | None:
+def render_status(steps: Sequence[StepRecord]) -> Json | None:
     """Return ``status.renderStatus`` of a Kptfile; None when no function ran."""
     status: Json = {}
-    if mutations:
-        status["mutationSteps"] = [_step(step) for step in mutations]
-    if validations:
-        status["validationSteps"] = [_step(step) for step in validations]
-    failed = [step for step in (*mutations, *validations) if step.exit_code]
-    if failed:
+    for key, members in (
+        ("mutationSteps", [step for step in steps if not step.is_validator]),
+        ("validationSteps", [step for step in steps if step.is_validator]),
+    ):
+        if members:
+            status[key] = [_step(step) for step in members]
+    if failed := [step for step in steps if step.exit_code]:
         status["errorSummary"] = "\n".join(map(summary, failed))
     return status or None
 
@@ -40,6 +41,17 @@ def render_status(mutations: Sequence[StepRecord], validations: Sequence[StepRec
 def summary(step: StepRecord) -> str:
     """Say in a line how a step failed."""
     return f"{step.title}: {step.execution_error or f'exit code {step.exit_code}'}"
+
+
+def failure_report(chain: str, steps: Sequence[StepRecord]) -> str:
+    """Return the chain of causes, and what the functions that failed said: the chain itself leaves that out."""
+    details = [line for step in steps if step.exit_code for line in _details(step)]
+    return "\n".join([chain.rstrip("\n"), *(line for line in details if line not in chain)])
+
+
+def _details(step: StepRecord) -> list[str]:
+    errors = [str(result.get("message")) for result in step.errors]
+    return [summary(step)] + [f"  [error] {message}" for message in errors] + ([step.stderr] if step.stderr else [])
 
 
 def _item(step: StepRecord) -> Json:

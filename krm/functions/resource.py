@@ -4,6 +4,7 @@ The text is kept up to date on demand, so comments never get lost and untouched 
 byte what they were.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +27,11 @@ class Resource:
     """Directory of its package relative to the root package; empty for the root."""
     origin: tuple[str, int] | None = None
     """The file (relative to the root package) and the place of the document it was read from."""
+    is_json: bool = False
+    """Whether the text is JSON, which an edit must leave JSON."""
     _text: str = ""
     _read: Any = None
+    """What the text reads as; never changed in place, so copies share it."""
 
     @classmethod
     def of_document(cls, data: dict[str, Any], text: str, **where: Any) -> "Resource":
@@ -42,18 +46,33 @@ class Resource:
         """The file's path relative to the root package."""
         return f"{self.package}/{self.path}" if self.package else self.path
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the data is no longer what the text says, or there is no text yet."""
+        return self._read is None or not same(self._read, self.data)
+
     def text(self) -> str:
         """Return the document's text, brought up to date with ``data``."""
+        if not self.is_changed:
+            return self._text
         if self._read is None:
             self._text = new_document(self.data)
-        elif same(self._read, self.data):
-            return self._text
-        elif self.path.endswith(".json"):
+        elif self.is_json:
             self._text = edit_json(self._text, self.data, self._read)
         else:
             self._text = edit_document(self._text, self.data, self._read)
         self._read = plain_copy(self.data)
         return self._text
+
+    def json_text(self) -> str:
+        """Return the document as JSON: what it was read from, else indented by two with sorted keys."""
+        if self.is_json:
+            return self.text()
+        return json.dumps(self.data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+    def yaml_text(self) -> str:
+        """Return the document as YAML, written anew when it was read from JSON."""
+        return new_document(self.data) if self.is_json else self.text()
 
     def set_text(self, text: str) -> None:
         """Replace text and data at once: for functions that work on comments.
@@ -75,6 +94,15 @@ class Resource:
 
     def copy(self) -> "Resource":
         """Return an independent copy."""
-        twin = Resource(plain_copy(self.data), self.path, self.index, self.package, self.origin)
+        twin = Resource(plain_copy(self.data), self.path, self.index, self.package, self.origin, self.is_json)
         twin._text, twin._read = self._text, self._read
         return twin
+
+    def become(self, twin: "Resource") -> None:
+        """Take over data, text and place of ``twin``, of which nothing else may be used afterwards."""
+        self.data, self.path, self.index, self.package = twin.data, twin.path, twin.index, twin.package
+        self.is_json, self._text, self._read = twin.is_json, twin._text, twin._read  # noqa: SLF001 - its own kind
+
+    def state(self) -> tuple[Any, ...]:
+        """Return all that a function can see of the resource and its text, not to be changed."""
+        return self.package, self.path, self.index, self._text, self.data

@@ -94,6 +94,14 @@ class FunctionRunner(Protocol):
         """
         ...
 
+    def is_deterministic(self, image: str, config: FunctionConfig | None) -> bool:
+        """Say whether ``image`` with ``config`` always gives the same for the same resources.
+
+        Only then may what it gives be remembered: not when it reads the clock, the network or a file. Asked
+        only of images that :meth:`require` accepts.
+        """
+        ...
+
 
 class CommandRunner(Protocol):
     """Runs functions that are commands of this machine: a pipeline's ``exec``."""

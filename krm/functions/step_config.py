@@ -9,58 +9,55 @@ from krm.functions.package_tree import Package, PackageTree
 from krm.functions.pipeline_check import InvalidKptfile, Step
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig
-from krm.package.resource_identity import krm_problem
-from krm.package.yaml_reader import YamlError, read_documents
+from krm.package.yaml_reader import read_documents
 
 _INLINE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "function-input"}}
 
 
-def load_config(step: Step, package: Package, tree: PackageTree, items: Sequence[Resource]) -> FunctionConfig | None:
-    """Return the step's configuration, None when it has none.
-
-    A resource among ``items`` whose path is textually the configuration's goes before the file as it was
-    read: an earlier step may have changed it.
+def check_config(step: Step, package: Package, tree: PackageTree) -> None:
+    """Make sure that the step's configuration, if it is a file, is among the package's own resources.
 
     Raises:
-        InvalidKptfile: the file is missing, in a subpackage, or not one KRM document.
+        InvalidKptfile: it is a subpackage's, ignored, or no file that resources are read from.
     """
-    function = step.function
-    if function.config_map:
-        data = {**_INLINE, "data": dict(function.config_map)}
-        return FunctionConfig(data, typed=data)
-    path = function.config_path
-    if path is None:
-        return None
-    text, data = _read(step, path, package, tree)
-    for item in items:
-        if item.package == package.path and item.path == path:
-            documents = read_documents(item.text(), as_text=True)
-            text, data = (item.text(), documents[0]) if documents else (text, data)
-            break
-    return FunctionConfig(data, posixpath.normpath(path), typed=read_documents(text)[0])
-
-
-def _read(step: Step, path: str, package: Package, tree: PackageTree) -> tuple[str, dict[str, Any]]:
-    """Return the configuration's text and its data, all scalars as text."""
-    field = f"{step.field}.configPath"
-    source = tree.files.get(posixpath.join(package.path, posixpath.normpath(path)))
+    path = step.function.config_path
+    if not path:
+        return
+    source = tree.files.get(_root_path(path, package))
     if source is None or source.package != package.path:
-        title = parse_image(step.function.image).base
+        image = step.function.image
+        title = parse_image(image).base if image else step.function.exec
         reason = (
             f'functionConfig resource for {step.kind} "{title}" is missing from path "{path}", '
             f'this also occurs if "{path}" is part of a subpackage'
         )
-        raise InvalidKptfile(field, path, reason)
-    text = "".join(source.pieces)
-    try:
-        documents = read_documents(text, as_text=True)
-    except YamlError as error:
-        raise InvalidKptfile(field, path, str(error)) from None
-    if len(documents) > 1:
-        reason = f'functionConfig "{path}" must not contain more than one config, got {len(documents)}'
-        raise InvalidKptfile(field, path, reason)
-    data = documents[0] if documents else None
-    if not isinstance(data, dict) or (problem := krm_problem(data, path)):
-        problem = problem if isinstance(data, dict) else krm_problem(data, "")
-        raise InvalidKptfile(field, path, problem)
-    return text, data
+        raise InvalidKptfile(f"{step.field}.configPath", path, reason)
+
+
+def load_config(step: Step, package: Package, tree: PackageTree, items: Sequence[Resource]) -> FunctionConfig | None:
+    """Return the configuration of a step that was checked, None when it has none.
+
+    A resource among ``items`` whose path is textually the configuration's goes before the file as it was
+    read: an earlier step may have changed it.
+    """
+    function = step.function
+    if function.config_map:
+        data: dict[str, Any] = {**_INLINE, "data": dict(function.config_map)}
+        return FunctionConfig(data, typed=data)
+    path = function.config_path
+    if not path:
+        return None
+    cleaned = posixpath.normpath(path)
+    for item in items:
+        if item.path == path and item.package == package.path:
+            return _read(item.text(), cleaned)
+    return _read(tree.files[_root_path(path, package)].file.data, cleaned)
+
+
+def _read(text: str | bytes, path: str) -> FunctionConfig:
+    as_text, typed = read_documents(text, as_text=True), read_documents(text)
+    return FunctionConfig(as_text[0] if as_text else {}, path, typed=typed[0] if typed else {})
+
+
+def _root_path(path: str, package: Package) -> str:
+    return posixpath.join(package.path, posixpath.normpath(path))

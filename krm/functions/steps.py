@@ -1,43 +1,35 @@
-"""One step of a pipeline: choose resources, find the configuration, run, check what came back.
+"""One step of a pipeline: choose resources, run the function, check what came back.
 
-Source: ``kpt.md`` 2.2–2.7.
+Source: ``kpt.md`` 2.2–2.7 and 2.14.
 """
 
-import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from time import perf_counter
 
 from krm.functions.images import is_version_constraint, parse_image
-from krm.functions.package_tree import Package
+from krm.functions.pipeline_check import Step
+from krm.functions.placement import Place, PlacementError, place_of, refuse_duplicates, settle
+from krm.functions.progress import Observer, Silence
 from krm.functions.resource import Resource
-from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, FunctionRunner, ResourceList
-from krm.package.kptfile import Function, Selector
-from krm.package.resource_identity import annotations_of, identity_of, krm_problem
+from krm.functions.runner import (
+    CommandRunner,
+    FunctionConfig,
+    FunctionNotFound,
+    FunctionResult,
+    FunctionRunner,
+    NoMatchingTag,
+    ResourceList,
+)
+from krm.functions.selection import selected
+from krm.functions.step_cache import StepCache
+from krm.functions.step_record import StepRecord
+from krm.package.kptfile import Function
+from krm.package.resource_identity import krm_problem
 
 _NO_EXEC = "must run with `--allow-exec` option to allow running function binaries"
-
-
-@dataclass(slots=True)
-class StepRecord:
-    """What one executed step reports."""
-
-    function: Function
-    image: str
-    exit_code: int = 0
-    execution_error: str = ""
-    stderr: str = ""
-    results: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        """What the step is called in summaries."""
-        return self.function.name or self.image or self.function.exec
-
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        """The results of severity error."""
-        return [result for result in self.results if result.get("severity") == "error"]
+_HANDLED = "already handled error"
+"""What upstream's chain of errors ends in when a function failed: its results have said why."""
 
 
 class StepFailed(Exception):
@@ -47,123 +39,173 @@ class StepFailed(Exception):
         super().__init__(message)
         self.record = record
 
-
-def full_image(function: Function, runner: FunctionRunner) -> str:
-    """Return the step's full image reference, after making sure that it could run.
-
-    Raises:
-        StepFailed: an ``exec`` function, a version range, or an image that nothing here runs.
-    """
-    if function.exec:
-        raise StepFailed(_NO_EXEC, StepRecord(function, "", 1, _NO_EXEC))
-    if function.tag and is_version_constraint(function.tag):
-        message = f'no tag could be found matching the version constraint "{function.tag}"'
-        raise StepFailed(message, StepRecord(function, function.image, 1, message))
-    image = str(parse_image(function.image, function.tag))
-    try:
-        runner.require(image)
-    except FunctionNotFound as error:
-        raise StepFailed(*_not_found(function, image, error)) from None
-    return image
+    @property
+    def cause(self) -> str:
+        """What there is to say beyond the function's own results; empty when they say it all."""
+        return self.record.execution_error
 
 
-def run_step(
-    function: Function,
-    image: str,
-    package: Package,
-    items: list[Resource],
-    *,
-    config: FunctionConfig | None,
-    runner: FunctionRunner,
-) -> tuple[list[Resource], StepRecord]:
-    """Run one function on the resources it selects; return all resources afterwards, and the record.
+@dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """A step whose function is known to be runnable."""
 
-    Raises:
-        StepFailed: see there.
-    """
-    selected = [item for item in items if is_selected(item, function)]
-    record = StepRecord(function, image)
-    try:
-        result = runner.run(image, ResourceList(list(selected), config))
-    except FunctionNotFound as error:
-        raise StepFailed(*_not_found(function, image, error)) from None
-    record.results, record.stderr, record.exit_code = result.results, result.stderr, result.exit_code
-    if result.exit_code:
-        raise StepFailed("already handled error", record)
-    merged = _merge_back(items, selected, result)
-    if problem := _complete(merged, package) or _krm_problem(merged, "output"):
-        record.execution_error, record.exit_code = problem, 1
-        raise StepFailed(problem, record)
-    return merged, record
+    step: Step
+    package: str
+    image: str
+    """The full reference; empty for a command."""
+    call: Callable[[ResourceList], FunctionResult]
 
 
-def _not_found(function: Function, image: str, error: FunctionNotFound) -> tuple[str, StepRecord]:
-    message = f'function runtime failed to evaluate function "{image}": {error}'
-    return message, StepRecord(function, image, 1, message)
+@dataclass(slots=True)
+class StepRunner:
+    """Prepares and runs the steps of one render."""
+
+    runner: FunctionRunner
+    commands: CommandRunner | None = None
+    cache: StepCache | None = None
+    observer: Observer = field(default_factory=Silence)
+    keeps_failed_input: bool = False
+    """Whether resources are put back to what they were when their function fails."""
+    asks_determinism: bool = False
+    """Whether to find out if all steps would do the same again."""
+    is_deterministic: bool = True
+    """Whether they would, as far as was asked."""
+
+    def prepare(self, step: Step, package: str) -> PreparedStep:
+        """Find out what runs the step's function.
+
+        Raises:
+            StepFailed: a command where none is allowed, a version range without a match, or an image that
+                nothing here runs.
+        """
+        function = step.function
+        if function.exec:
+            if self.commands is None:
+                raise _failed(_NO_EXEC, step, package)
+            commands = self.commands
+            return PreparedStep(step, package, "", lambda resources: commands.run(function.exec, resources))
+        image = shown_image(function)
+        try:
+            if function.tag and is_version_constraint(function.tag):
+                image = self.runner.resolve(image, function.tag)
+            self.runner.require(image)
+        except NoMatchingTag as error:
+            raise _failed(str(error), step, package, image) from None
+        except FunctionNotFound as error:
+            raise _failed(_not_found(image, error), step, package, image) from None
+        return PreparedStep(step, package, image, lambda resources: self.runner.run(image, resources))
+
+    def run(
+        self, prepared: PreparedStep, items: list[Resource], config: FunctionConfig | None
+    ) -> tuple[list[Resource], StepRecord]:
+        """Run a function on the resources it selects; return all resources afterwards, and the record.
+
+        A validator works on copies, and what it returns counts only as success or failure.
+
+        Raises:
+            StepFailed: see there.
+        """
+        function, is_validator = prepared.step.function, prepared.step.is_validator
+        chosen = selected(items, function)
+        record = _record(prepared.step, prepared.package, prepared.image)
+        record.selected = len(chosen) if function.selectors or function.exclude else None
+        given = [item.copy() for item in chosen] if is_validator else chosen
+        saved = [item.copy() for item in given] if self.keeps_failed_input and not is_validator else []
+        before = {id(item): place_of(item) for item in given}
+        try:
+            result = self._call(prepared, record, given, config)
+            merged = items if is_validator else _merged(items, before, result, prepared.package)
+        except (StepFailed, PlacementError) as error:
+            for item, copy in zip(given if saved else (), saved, strict=True):
+                item.become(copy)
+            if isinstance(error, PlacementError):
+                record.fail(str(error))
+                self.observer.ends(record)
+                raise StepFailed(str(error), record) from None
+            raise
+        self.observer.ends(record)
+        return merged, record
+
+    def _call(
+        self, prepared: PreparedStep, record: StepRecord, given: list[Resource], config: FunctionConfig | None
+    ) -> FunctionResult:
+        self.observer.starts(record)
+        record.has_run = True
+        began = perf_counter()
+        try:
+            result = self._remembered_or_run(prepared, ResourceList(list(given), config))
+        except FunctionNotFound as error:
+            record.fail(_not_found(prepared.image, error))
+        except Exception as error:  # noqa: BLE001 - a function's defect is its step's failure, not the caller's
+            problem = f"{type(error).__name__}: {error}"
+            record.fail(f'function runtime failed to evaluate function "{record.title}": {problem}')
+        else:
+            record.results, record.stderr, record.exit_code = result.results, result.stderr, result.exit_code
+        record.seconds = perf_counter() - began
+        if record.exit_code:
+            self.observer.ends(record)
+            raise StepFailed(record.execution_error or _HANDLED, record)
+        return result
+
+    def _remembered_or_run(self, prepared: PreparedStep, resources: ResourceList) -> FunctionResult:
+        if not self.asks_determinism and self.cache is None:
+            return prepared.call(resources)
+        if not prepared.image or not self.runner.is_deterministic(prepared.image, resources.config):
+            self.is_deterministic = False
+            return prepared.call(resources)
+        if self.cache is None:
+            return prepared.call(resources)
+        return self.cache.run(prepared.image, resources, prepared.call)
 
 
-def is_selected(resource: Resource, function: Function) -> bool:
-    """Say whether the step sees ``resource``: any selector matches (or there is none), no exclusion does."""
-    if function.selectors and not any(_matches(resource.data, selector) for selector in function.selectors):
-        return False
-    return not any(exclusion != Selector() and _matches(resource.data, exclusion) for exclusion in function.exclude)
+def shown_image(function: Function) -> str:
+    """Return the full reference of a step's image as far as it is known without asking a runner."""
+    tag = "" if is_version_constraint(function.tag) else function.tag
+    return str(parse_image(function.image, tag)) if function.image else ""
 
 
-def input_problem(resources: Sequence[Resource]) -> str:
-    """Say which resource is not KRM; empty when all are."""
-    return _krm_problem(resources, "input")
-
-
-def _matches(data: dict[str, Any], selector: Selector) -> bool:
-    """Compare every field that the selector gives, exactly."""
-    metadata = data.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    labels = metadata.get("labels")
-    return (
-        selector.api_version in ("", data.get("apiVersion"))
-        and selector.kind in ("", data.get("kind"))
-        and selector.name in ("", metadata.get("name"))
-        and selector.namespace in ("", metadata.get("namespace"))
-        and selector.labels.items() <= (labels if isinstance(labels, dict) else {}).items()
-        and selector.annotations.items() <= annotations_of(data).items()
-    )
-
-
-def _merge_back(items: list[Resource], selected: list[Resource], result: FunctionResult) -> list[Resource]:
-    """Put the function's output in the place of what it was given; new resources go to the end."""
-    offered = set(map(id, selected))
-    returned = set(map(id, result.items))
-    kept = [item for item in items if id(item) not in offered or id(item) in returned]
-    return kept + [item for item in result.items if id(item) not in offered]
-
-
-def _complete(items: list[Resource], package: Package) -> str:
-    """Give generated resources their package and file; return what is wrong with the paths, if anything."""
-    taken: set[tuple[str, int | None]] = set()
-    for item in items:
-        if not item.path:
-            item.path, item.package = _default_path(item.data), package.path
-        path = posixpath.normpath(item.path)
-        if path.startswith("/"):
-            return "package paths may not be absolute paths"
-        if path == ".." or path.startswith("../"):
-            return f"function must not modify resources outside of package: resource has path {path}"
-        key = (posixpath.join(item.package, path), item.index)
-        if key in taken:
-            return f'resource at path "{path}" and index "{"" if item.index is None else item.index}" already exists'
-        taken.add(key)
-        item.path = path
-    return ""
-
-
-def _default_path(data: dict[str, Any]) -> str:
-    now = identity_of(data)
-    file = f"{now.kind.lower()}_{now.name}.yaml"
-    return f"{now.namespace}/{file}" if now.namespace else file
-
-
-def _krm_problem(resources: Sequence[Resource], side: str) -> str:
+def krm_problem_of(resources: Sequence[Resource], side: str) -> str:
+    """Say which resource is not KRM; empty when all are. ``side`` is ``input`` or ``output``."""
     for resource in resources:
         if problem := krm_problem(resource.data, resource.path):
             return f"{side} resource list must contain only KRM resources: {resource.path}: {problem}"
     return ""
+
+
+def unrunnable(step: Step, package: str, problem: str) -> StepRecord:
+    """Return the record of a step that was never started."""
+    record = _record(step, package, shown_image(step.function))
+    record.fail(problem)
+    return record
+
+
+def _record(step: Step, package: str, image: str) -> StepRecord:
+    return StepRecord(step.function, image, package=package, is_validator=step.is_validator)
+
+
+def _failed(problem: str, step: Step, package: str, image: str = "") -> StepFailed:
+    record = _record(step, package, image)
+    record.fail(problem)
+    return StepFailed(problem, record)
+
+
+def _not_found(image: str, error: FunctionNotFound) -> str:
+    return f'function runtime failed to evaluate function "{image}": {error}'
+
+
+def _merged(items: list[Resource], before: dict[int, Place], result: FunctionResult, package: str) -> list[Resource]:
+    """Put the function's output in the place of what it was given; new resources go to the end.
+
+    Raises:
+        PlacementError: a resource is where it must not be, or is none.
+    """
+    moved = settle(result.items, before, package)
+    if problem := krm_problem_of(result.items, "output"):
+        raise PlacementError(problem)
+    returned = set(map(id, result.items))
+    if len(returned) == len(before) == len(result.items) and not moved:
+        return items
+    merged = [item for item in items if id(item) in returned or id(item) not in before]
+    merged += [item for item in result.items if id(item) not in before]
+    refuse_duplicates(merged)
+    return merged
