@@ -30,6 +30,8 @@ class Resource:
     is_json: bool = False
     """Whether the text is JSON, which an edit must leave JSON."""
     _text: str = ""
+    _source: str = ""
+    """The text it was read from."""
     _read: Any = None
     """What the text reads as; never changed in place, so copies share it."""
 
@@ -37,7 +39,7 @@ class Resource:
     def of_document(cls, data: dict[str, Any], text: str, **where: Any) -> "Resource":
         """Wrap a document that reads as ``data``; ``where`` are the other fields."""
         resource = cls(data, **where)
-        resource._text = text
+        resource._text = resource._source = text
         resource._read = plain_copy(data)
         return resource
 
@@ -48,12 +50,17 @@ class Resource:
 
     @property
     def is_changed(self) -> bool:
+        """Whether data or text are no longer what was read, or nothing was."""
+        return self._text != self._source or self._is_stale
+
+    @property
+    def _is_stale(self) -> bool:
         """Whether the data is no longer what the text says, or there is no text yet."""
         return self._read is None or not same(self._read, self.data)
 
     def text(self) -> str:
         """Return the document's text, brought up to date with ``data``."""
-        if not self.is_changed:
+        if not self._is_stale:
             return self._text
         if self._read is None:
             self._text = new_document(self.data)
@@ -95,7 +102,7 @@ class Resource:
     def copy(self) -> "Resource":
         """Return an independent copy."""
         twin = Resource(plain_copy(self.data), self.path, self.index, self.package, self.origin, self.is_json)
-        twin._text, twin._read = self._text, self._read
+        twin._text, twin._source, twin._read = self._text, self._source, self._read
         return twin
 
     def become(self, twin: "Resource") -> None:
