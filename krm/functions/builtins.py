@@ -1,26 +1,9 @@
 """The functions that run in this process, by image name and tag. Source: ``kpt.md`` 4.2 and 4.3."""
 
-from collections.abc import Collection
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache, lru_cache
+from importlib import import_module
 
-from krm.functions import (
-    apply_replacements,
-    apply_setters,
-    create_setters,
-    delete_annotations,
-    drop_comments,
-    enable_gcp_services,
-    no_op,
-    remove_local_config_resources,
-    search_replace,
-    set_annotations,
-    set_enforcement_action,
-    set_image,
-    set_labels,
-    set_namespace,
-    set_project_id,
-    upsert_resource,
-)
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
 from krm.functions.runner import (
@@ -31,31 +14,56 @@ from krm.functions.runner import (
     NoMatchingTag,
     ResourceList,
 )
-from krm.functions.starlark import function as starlark
 
 PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
 """Registries whose images the built-ins stand in for."""
 
-_FUNCTIONS: tuple[Builtin, ...] = (
-    apply_replacements.FUNCTION,
-    apply_setters.FUNCTION,
-    create_setters.FUNCTION,
-    delete_annotations.FUNCTION,
-    drop_comments.FUNCTION,
-    enable_gcp_services.FUNCTION,
-    no_op.FUNCTION,
-    remove_local_config_resources.FUNCTION,
-    search_replace.FUNCTION,
-    set_annotations.FUNCTION,
-    set_enforcement_action.FUNCTION,
-    set_image.FUNCTION,
-    set_labels.FUNCTION,
-    set_namespace.FUNCTION,
-    set_project_id.FUNCTION,
-    starlark.FUNCTION,
-    upsert_resource.FUNCTION,
-)
-BUILTINS = {function.name: function for function in _FUNCTIONS}
+_MODULES = {
+    "apply-replacements": "krm.functions.apply_replacements",
+    "apply-setters": "krm.functions.apply_setters",
+    "create-setters": "krm.functions.create_setters",
+    "delete-annotations": "krm.functions.delete_annotations",
+    "drop-comments": "krm.functions.drop_comments",
+    "enable-gcp-services": "krm.functions.enable_gcp_services",
+    "no-op": "krm.functions.no_op",
+    "remove-local-config-resources": "krm.functions.remove_local_config_resources",
+    "search-replace": "krm.functions.search_replace",
+    "set-annotations": "krm.functions.set_annotations",
+    "set-enforcement-action": "krm.functions.set_enforcement_action",
+    "set-image": "krm.functions.set_image",
+    "set-labels": "krm.functions.set_labels",
+    "set-namespace": "krm.functions.set_namespace",
+    "set-project-id": "krm.functions.set_project_id",
+    "starlark": "krm.functions.starlark.function",
+    "upsert-resource": "krm.functions.upsert_resource",
+}
+"""Name of each function → the module whose ``FUNCTION`` it is: one line for each, in order."""
+
+
+class _Builtins(Mapping[str, Builtin]):
+    """Imports a function's module when it is first asked for: a package uses a few of them, not all."""
+
+    def __getitem__(self, name: str) -> Builtin:
+        return _load(_MODULES[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in _MODULES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+@cache
+def _load(module: str) -> Builtin:
+    function: Builtin = import_module(module).FUNCTION
+    return function
+
+
+BUILTINS: Mapping[str, Builtin] = _Builtins()
+"""All built-in functions by name."""
 
 
 class BuiltinRunner:
