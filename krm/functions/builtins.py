@@ -25,6 +25,7 @@ _MODULES = {
     "delete-annotations": "krm.functions.delete_annotations",
     "drop-comments": "krm.functions.drop_comments",
     "enable-gcp-services": "krm.functions.enable_gcp_services",
+    "list-setters": "krm.functions.list_setters",
     "no-op": "krm.functions.no_op",
     "remove-local-config-resources": "krm.functions.remove_local_config_resources",
     "search-replace": "krm.functions.search_replace",
