@@ -11,7 +11,7 @@ from krm.functions.annotation_reconciliation import AnnotationMismatch
 from krm.functions.child_process import DEFAULT_LIMITS, CannotStart, Finished, Limits, run_child
 from krm.functions.external_call import ExternalCall, refused
 from krm.functions.images import parse_image
-from krm.functions.runner import FunctionNotFound, FunctionResult, NoMatchingTag, ResourceList
+from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, NoMatchingTag, ResourceList
 from krm.functions.version_range import newest_tag
 
 _SHORT = Limits(seconds=30.0)
@@ -145,6 +145,11 @@ class ContainerRunner:
         if tag is None:
             raise NoMatchingTag(constraint)
         return f"{name}:{tag}"
+
+    def is_deterministic(self, image: str, _config: FunctionConfig | None) -> bool:
+        """A container may do what it likes; see the port."""
+        self.require(image)
+        return False
 
     def _arguments(self, image: str, name: str) -> list[str]:
         options = self._options

@@ -14,7 +14,7 @@ from krm.functions.annotation_reconciliation import AnnotationMismatch
 from krm.functions.child_process import DEFAULT_LIMITS, CannotStart, Limits, run_child
 from krm.functions.external_call import ExternalCall, refused
 from krm.functions.images import parse_image
-from krm.functions.runner import FunctionNotFound, FunctionResult, NoMatchingTag, ResourceList
+from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, NoMatchingTag, ResourceList
 from krm.functions.version_range import newest_tag
 
 _LONGEST_COMMAND = 4096
@@ -70,6 +70,11 @@ class ExecutableRunner:
         if tag is None:
             raise NoMatchingTag(constraint)
         return f"{name}:{tag}"
+
+    def is_deterministic(self, image: str, _config: FunctionConfig | None) -> bool:
+        """A program may do what it likes; see the port."""
+        self._find(image)
+        return False
 
     def _find(self, image: str) -> Executable:
         full = str(parse_image(image))

@@ -82,7 +82,7 @@ def _block(resource: Resource, item: Item) -> str:
     """Return the text of one item, not yet indented."""
     text = resource.text().removeprefix("\ufeff").replace("\r\n", "\n")
     annotations_for_writing(item)[LIST_INDENT] = list_indent(text)
-    if resource.path.endswith(".json"):
+    if resource.is_json:
         return new_document(item)  # JSON may be indented with tabs, which YAML's blocks may not
     old = annotations_of(resource.data)
     added = {name: str(value) for name, value in annotations_of(item).items() if name not in old}

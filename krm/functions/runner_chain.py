@@ -3,7 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from krm.functions.runner import FunctionNotFound, FunctionResult, FunctionRunner, NoMatchingTag, ResourceList
+from krm.functions.runner import (
+    FunctionConfig,
+    FunctionNotFound,
+    FunctionResult,
+    FunctionRunner,
+    NoMatchingTag,
+    ResourceList,
+)
 
 _T = TypeVar("_T")
 
@@ -41,6 +48,10 @@ class RunnerChain:
             if unmatched:
                 raise unmatched[0] from None
             raise
+
+    def is_deterministic(self, image: str, config: FunctionConfig | None) -> bool:
+        """Ask the runner that would run it; see the port."""
+        return self._first(image, lambda runner: runner.is_deterministic(image, config))
 
     def _first(self, image: str, action: Callable[[FunctionRunner], _T]) -> _T:
         remedies = []

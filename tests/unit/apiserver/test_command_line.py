@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from apiserver.__main__ import EXIT_REFUSED, EXIT_USAGE, announce, cli
+from apiserver.commands import EXIT_REFUSED, EXIT_USAGE, announce, cli
 from apiserver.auth.certificates import Files
 from apiserver.settings import Settings
 

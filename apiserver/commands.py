@@ -1,0 +1,117 @@
+"""The commands that start a server, or show what one does.
+
+They choose a composition root, give it the settings, and turn expected failures into one sentence and an exit code.
+"""
+
+import functools
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from pydantic import ValidationError
+
+from apiserver import serving
+from apiserver.auth.certificates import Files, UnusableCertificate
+from apiserver.logs import configure_logging
+from apiserver.settings import PREFIX, PushDrafts, Settings
+from storage.interfaces import StoreUnavailable
+
+EXIT_USAGE = 2
+EXIT_REFUSED = 3
+"""The server did not start, for a reason that the message names."""
+
+cli = typer.Typer(
+    name="porch",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Package orchestration over Git, with the Kubernetes API of porch.kpt.dev.",
+)
+
+Data = Annotated[Path | None, typer.Option(help="Directory for everything the server keeps.", file_okay=False)]
+Port = Annotated[int | None, typer.Option(help="TCP port of the HTTPS API; 0 takes a free one.")]
+
+
+@cli.command()
+def serve(
+    *,
+    data: Data = None,
+    port: Port = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    push_drafts: Annotated[PushDrafts | None, typer.Option(help="When drafts go to the remote.")] = None,
+    sync_interval: Annotated[float | None, typer.Option(help="Seconds between two looks at a remote.")] = None,
+    database_url: Annotated[str | None, typer.Option(help="postgresql://…; default: SQLite under --data.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+) -> None:
+    """Run a standalone server, no cluster needed, until Ctrl-C.
+
+    Every other setting is an environment variable: see docs/reference/settings.md.
+    """
+    # SQLAlchemy, dulwich and the rest take a second to import, which `porch --help` need not pay.
+    from apiserver import standalone
+
+    settings = _settings(
+        data=data,
+        port=port,
+        host=host,
+        push_drafts=push_drafts,
+        sync_interval=sync_interval,
+        database_url=database_url,
+        log_level=log_level,
+    )
+    configure_logging(settings.log_level)
+    try:
+        serving.run(functools.partial(standalone.serve, settings, announce=announce(settings)))
+    except (serving.CannotListen, UnusableCertificate, StoreUnavailable) as error:
+        _refuse(str(error), EXIT_REFUSED)
+
+
+@cli.command()
+def demo(data: Data = None, port: Port = None) -> None:
+    """Tell the life of a package with kubectl and git, each command with its output.
+
+    Uses the server of --data (or of KUBECONFIG) when one runs, else starts one of its own and stops it again.
+    """
+    from apiserver.demo import run  # the demo is no part of a serving process
+
+    sys.exit(run(data, port))
+
+
+def announce(settings: Settings) -> serving.Announce:
+    """Return what prints, once the server answers, where it is and what to type next."""
+
+    def say(port: int, files: Files) -> None:
+        shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+        typer.echo(
+            f"Porch serves https://{shown}:{port}\n"
+            f"Kubeconfig: {files.kubeconfig}\n"
+            f"Type next:\n"
+            f"  export KUBECONFIG={shlex.quote(os.fspath(files.kubeconfig))}\n"
+            f"  kubectl get packagerevisions -A\n"
+            f"Ctrl-C stops."
+        )
+        sys.stdout.flush()
+
+    return say
+
+
+def _settings(**given: Any) -> Settings:
+    """Put the command line's values over the environment's."""
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        problems = (f"{_option(problem['loc'])}: {problem['msg']}" for problem in error.errors())
+        _refuse("; ".join(problems), EXIT_USAGE)
+
+
+def _option(location: tuple[int | str, ...]) -> str:
+    name = ".".join(str(part) for part in location)
+    return f"--{name.replace('_', '-')} (or {PREFIX}{name.upper()})"
+
+
+def _refuse(message: str, code: int) -> NoReturn:
+    typer.echo(f"porch: {message}", err=True)
+    raise typer.Exit(code)
