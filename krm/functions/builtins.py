@@ -17,6 +17,9 @@ from krm.functions.runner import (
 
 PREFIXES = (DEFAULT_PREFIX, "gcr.io/kpt-fn/")
 """Registries whose images the built-ins stand in for."""
+_OWN_PREFIX = "builtins/"
+_OWN = frozenset(("gen-pkg-context",))
+"""Functions that come with kpt itself and not from a registry."""
 
 _MODULES = {
     "apply-replacements": "krm.functions.apply_replacements",
@@ -25,6 +28,8 @@ _MODULES = {
     "delete-annotations": "krm.functions.delete_annotations",
     "drop-comments": "krm.functions.drop_comments",
     "enable-gcp-services": "krm.functions.enable_gcp_services",
+    "ensure-name-substring": "krm.functions.ensure_name_substring",
+    "gen-pkg-context": "krm.functions.gen_package_context",
     "list-setters": "krm.functions.list_setters",
     "no-op": "krm.functions.no_op",
     "remove-local-config-resources": "krm.functions.remove_local_config_resources",
@@ -33,6 +38,7 @@ _MODULES = {
     "set-enforcement-action": "krm.functions.set_enforcement_action",
     "set-image": "krm.functions.set_image",
     "set-labels": "krm.functions.set_labels",
+    "set-name-prefix": "krm.functions.set_name_prefix",
     "set-namespace": "krm.functions.set_namespace",
     "set-project-id": "krm.functions.set_project_id",
     "starlark": "krm.functions.starlark.function",
@@ -108,7 +114,8 @@ class BuiltinRunner:
         return function, image, version
 
     def _named(self, image: Image, text: str) -> Builtin:
-        function = BUILTINS.get(image.base) if image.prefix in self._prefixes else None
+        prefixes = (_OWN_PREFIX,) if image.base in _OWN else self._prefixes
+        function = BUILTINS.get(image.base) if image.prefix in prefixes else None
         if function is None:
             names = ", ".join(sorted(BUILTINS))
             raise FunctionNotFound(text, f"it is not a built-in function ({names}) under {DEFAULT_PREFIX}")
