@@ -179,8 +179,7 @@ def _take_over(tree: PackageTree, package: Package, path: str, file: File, resou
     """Do what :func:`_read_resources` does with resources that were read or written before."""
     source = tree.files[path] = SourceFile(file, [], package.path)
     for index, resource in enumerate(resources):
-        resource.path = path[len(package.path) + 1 :] if package.path else path
-        resource.index, resource.package, resource.origin = index, package.path, (path, index)
+        resource.mark_as_read(path[len(package.path) + 1 :] if package.path else path, index, package.path)
         source.read.add(index)
         package.resources.append(resource)
 

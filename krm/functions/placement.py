@@ -77,12 +77,21 @@ def without_transport_annotations(data: Any) -> Any:
     return _with_annotations(data, kept)
 
 
-def without_empty_annotations(data: Any) -> Any:
-    """Return a resource's data without an ``annotations`` field that says nothing; ``data`` itself if it has none."""
-    metadata = data.get("metadata") if isinstance(data, dict) else None
-    if isinstance(metadata, dict) and "annotations" in metadata and not metadata["annotations"]:
-        return _with_annotations(data, {})
-    return data
+def tidy_annotations(resource: Resource) -> None:
+    """Drop an ``annotations`` field that says nothing; put one that is new behind the fields that were there.
+
+    The latter because upstream's functions always find one, so that what they add comes after it.
+    """
+    metadata = resource.data.get("metadata") if isinstance(resource.data, dict) else None  # type: ignore[redundant-expr]
+    if not isinstance(metadata, dict) or "annotations" not in metadata:
+        return
+    old = resource.metadata_keys
+    if not metadata["annotations"]:
+        resource.data = _with_annotations(resource.data, {})
+    elif old and "annotations" not in old and not resource.path.endswith("Kptfile"):
+        first = [key for key in metadata if key in old]
+        ordered = {key: metadata[key] for key in (*first, "annotations")}
+        resource.data = {**resource.data, "metadata": {**ordered, **metadata}}
 
 
 def _with_annotations(data: dict[str, Any], annotations: dict[str, Any]) -> dict[str, Any]:

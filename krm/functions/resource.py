@@ -29,6 +29,8 @@ class Resource:
     """The file (relative to the root package) and the place of the document it was read from."""
     is_json: bool = False
     """Whether the text is JSON, which an edit must leave JSON."""
+    metadata_keys: tuple[str, ...] = ()
+    """The fields of ``metadata`` in the document that was read."""
     _text: str = ""
     _source: str = ""
     """The text it was read from."""
@@ -41,6 +43,8 @@ class Resource:
         resource = cls(data, **where)
         resource._text = resource._source = text
         resource._read = plain_copy(data)
+        metadata = data.get("metadata") if isinstance(data, dict) else None  # type: ignore[redundant-expr] # or a list
+        resource.metadata_keys = tuple(metadata) if isinstance(metadata, dict) else ()
         return resource
 
     @property
@@ -57,6 +61,12 @@ class Resource:
     def _is_stale(self) -> bool:
         """Whether the data is no longer what the text says, or there is no text yet."""
         return self._read is None or not same(self._read, self.data)
+
+    def mark_as_read(self, path: str, index: int, package: str) -> None:
+        """Take the document as it is now for one that was read from the place it is in."""
+        self._source = self.text()
+        self.path, self.index, self.package = path, index, package
+        self.origin = self.root_path, index
 
     def text(self) -> str:
         """Return the document's text, brought up to date with ``data``."""
@@ -101,7 +111,8 @@ class Resource:
 
     def copy(self) -> "Resource":
         """Return an independent copy."""
-        twin = Resource(plain_copy(self.data), self.path, self.index, self.package, self.origin, self.is_json)
+        where = (self.path, self.index, self.package, self.origin, self.is_json, self.metadata_keys)
+        twin = Resource(plain_copy(self.data), *where)
         twin._text, twin._source, twin._read = self._text, self._source, self._read
         return twin
 

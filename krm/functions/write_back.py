@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from krm.functions.package_tree import PackageTree, SourceFile
-from krm.functions.placement import PlacementError, directories, without_empty_annotations
+from krm.functions.placement import PlacementError, directories, tidy_annotations
 from krm.functions.resource import Resource
 from krm.package.contents import EXECUTABLE, MAX_FILES, MAX_TOTAL_BYTES, REGULAR, Contents, File
 
@@ -46,7 +46,7 @@ def _in_order(resources: list[Resource]) -> list[Resource]:
 def _write(new: dict[str, File], path: str, source: SourceFile | None, resources: list[Resource]) -> None:
     changed = [resource for resource in resources if resource.is_changed]
     for resource in changed:
-        resource.data = without_empty_annotations(resource.data)
+        tidy_annotations(resource)
     if source is not None and not changed and [resource.origin for resource in resources] == source.origins(path):
         return
     data = (_joined(_texts(path, resources)) if source is None else _edited(path, source, resources)).encode()
