@@ -30,6 +30,8 @@ _MODULES = {
     "enable-gcp-services": "krm.functions.enable_gcp_services",
     "ensure-name-substring": "krm.functions.ensure_name_substring",
     "gen-pkg-context": "krm.functions.gen_package_context",
+    "kubeconform": "krm.functions.kubeconform",
+    "kubeval": "krm.functions.kubeval",
     "list-setters": "krm.functions.list_setters",
     "no-op": "krm.functions.no_op",
     "remove-local-config-resources": "krm.functions.remove_local_config_resources",

@@ -1,0 +1,1 @@
+"""Schemas of Kubernetes objects, from OpenAPI documents and CustomResourceDefinitions, and checking against them."""
