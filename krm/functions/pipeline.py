@@ -6,6 +6,7 @@ Source: ``kpt.md`` 2, ``porch-api.md`` 5.4 and 5.5.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from krm.functions.images import DEFAULT_PREFIX
 from krm.functions.package_tree import RenderError, load_tree
 from krm.functions.placement import PlacementError
 from krm.functions.progress import Observer, Silence
@@ -41,13 +42,17 @@ def render(
     cache: RenderCache | None = None,
     step_cache: StepCache | None = None,
     look_ahead: bool = False,
+    image_prefix: str = DEFAULT_PREFIX,
+    records_status: bool = True,
 ) -> Rendered:
     """Render the package whose Kptfile is at the root of ``contents``; blocking, for a worker thread or process.
 
     ``commands`` runs ``exec`` functions, which are refused without. ``shown`` is what messages call the root.
     ``cache`` belongs to one ``runner`` and returns what is remembered, without telling ``observer`` of it.
     ``look_ahead`` (always with a ``cache``) finds out what rendering the outcome again gives, see
-    :mod:`krm.functions.render_cache`.
+    :mod:`krm.functions.render_cache`. ``image_prefix`` goes before image names without a slash; with a ``cache``
+    it is always the same one. Without ``records_status`` the root Kptfile's status stays as it is (``kpt.md``
+    2.16); with a ``cache`` it is always recorded.
 
     On success the root Kptfile has the condition ``Rendered``. Without a Kptfile nothing is done. A failure of
     any kind is told in the answer, never raised.
@@ -58,7 +63,8 @@ def render(
         return remembered
     looks_ahead = look_ahead or cache is not None
     steps = StepRunner(runner, commands, step_cache, observer or Silence(), asks_determinism=looks_ahead)
-    work = _Render(contents, steps, shown)
+    steps.image_prefix = image_prefix
+    work = _Render(contents, steps, shown, records_status)
     rendered, by_file = work.run()
     if looks_ahead and steps.is_deterministic and not rendered.failed:
         rendered = replace(rendered, is_deterministic=True, repeats=tuple(_look_ahead(work, rendered, by_file)))
@@ -74,6 +80,7 @@ class _Render:
     contents: Contents
     steps: StepRunner
     shown: str
+    records_status: bool = True
 
     def run(self, known: ByFile | None = None) -> tuple[Rendered, ByFile]:
         """Render; return the resources by file too, as far as any function ran."""
@@ -90,7 +97,7 @@ class _Render:
             if traversal.records:
                 new, by_file = write_back(self.contents, tree, traversal.resources)
             status = RenderedStatus(render_status=render_status(traversal.records))
-            new = _with_status(new, status)
+            new = _with_status(new, status) if self.records_status else new
         except RenderError as error:
             return self._failure(error, traversal, saves=saves), {}
         except PlacementError as error:
@@ -111,7 +118,7 @@ class _Render:
         try:
             if saves and traversal is not None:
                 contents, _ = write_back(self.contents, traversal.tree, traversal.resources, prune=False)
-            if error.is_recorded:
+            if error.is_recorded and self.records_status:
                 contents = _with_status(contents, status)
         except (PlacementError, KptfileError):
             contents = dict(self.contents)

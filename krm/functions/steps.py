@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from krm.functions.images import is_version_constraint, parse_image
+from krm.functions.images import DEFAULT_PREFIX, is_version_constraint, parse_image
 from krm.functions.pipeline_check import Step
 from krm.functions.placement import Place, PlacementError, place_of, refuse_duplicates, settle
 from krm.functions.progress import Observer, Silence
@@ -64,6 +64,8 @@ class StepRunner:
     commands: CommandRunner | None = None
     cache: StepCache | None = None
     observer: Observer = field(default_factory=Silence)
+    image_prefix: str = DEFAULT_PREFIX
+    """Goes before image names without a slash."""
     keeps_failed_input: bool = False
     """Whether resources are put back to what they were when their function fails."""
     asks_determinism: bool = False
@@ -84,7 +86,7 @@ class StepRunner:
                 raise _failed(_NO_EXEC, step, package)
             commands = self.commands
             return PreparedStep(step, package, "", lambda resources: commands.run(function.exec, resources))
-        image = shown_image(function)
+        image = shown_image(function, self.image_prefix)
         try:
             if function.tag and is_version_constraint(function.tag):
                 image = self.runner.resolve(image, function.tag)
@@ -158,10 +160,10 @@ class StepRunner:
         return self.cache.run(prepared.image, resources, prepared.call)
 
 
-def shown_image(function: Function) -> str:
+def shown_image(function: Function, prefix: str = DEFAULT_PREFIX) -> str:
     """Return the full reference of a step's image as far as it is known without asking a runner."""
     tag = "" if is_version_constraint(function.tag) else function.tag
-    return str(parse_image(function.image, tag)) if function.image else ""
+    return str(parse_image(function.image, tag, prefix=prefix)) if function.image else ""
 
 
 def krm_problem_of(resources: Sequence[Resource], side: str) -> str:
@@ -172,9 +174,9 @@ def krm_problem_of(resources: Sequence[Resource], side: str) -> str:
     return ""
 
 
-def unrunnable(step: Step, package: str, problem: str) -> StepRecord:
+def unrunnable(step: Step, package: str, problem: str, prefix: str = DEFAULT_PREFIX) -> StepRecord:
     """Return the record of a step that was never started."""
-    record = _record(step, package, shown_image(step.function))
+    record = _record(step, package, shown_image(step.function, prefix))
     record.fail(problem)
     return record
 

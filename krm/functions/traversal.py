@@ -136,7 +136,8 @@ class Traversal:
         for step in mutators + validators:
             check_config(step, package, self.tree)
         if problem := krm_problem_of(items, "input"):
-            self.records += [unrunnable(step, package.path, problem) for step in (mutators + validators)[:1]]
+            prefix = self.runner.image_prefix
+            self.records += [unrunnable(step, package.path, problem, prefix) for step in (mutators + validators)[:1]]
             raise _PipelineFailed(problem, problem, items)
         try:
             prepared = [self.runner.prepare(step, package.path) for step in mutators]
