@@ -1,7 +1,7 @@
 """A package and its subpackages, taken apart into resources. Source: ``kpt.md`` 1.6–1.8 and 2.1."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +107,37 @@ def load_tree(
         else:
             _read_resources(tree, packages[owner], path, file)
     return tree
+
+
+def load_folder(contents: Contents, *, leave_out: Container[str] = ()) -> PackageTree:
+    """Read the resources of a folder as those of one package, its subpackages' included.
+
+    No Kptfile is decoded, and none is needed. Here the rules of ``.krmignore`` hold for the packages below too.
+    ``leave_out`` are paths of files that are not read. Source: ``kpt.md`` 1.7, 1.8 and 2.16.
+
+    Raises:
+        RenderError: a resource file cannot be read.
+    """
+    directories = {"", *(_directory(path) for path in contents if path.rpartition("/")[2] == "Kptfile")}
+    ignores = {directory: _ignore(contents, directory) for directory in directories}
+    tree = PackageTree(Package("", _NO_KPTFILE), {})
+    for path in sorted(contents, key=lambda path: path.split("/")):
+        file = contents[path]
+        if path in leave_out or not _holds_resources(path) or file.mode not in (REGULAR, EXECUTABLE):
+            continue
+        owners = [directory for directory in _ancestors(path) if directory in ignores]
+        if not any(_is_ignored(path, owner, ignores) for owner in owners):
+            _read_resources(tree, tree.root, path, file)
+    return tree
+
+
+_NO_KPTFILE = Kptfile("", {}, {}, None, None, {}, (), (), (), (), {})
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    while path:
+        path = _directory(path)
+        yield path
 
 
 def _directory(path: str) -> str:
