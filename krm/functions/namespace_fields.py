@@ -1,6 +1,6 @@
 """The fields of resources that hold a namespace. Source: ``kpt.md`` 4.6 step 2, and 4.6 B and C."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,28 +34,42 @@ class NamespaceField:
         self.owner[self.key] = namespace
 
 
-def namespace_fields(
-    resources: Iterable[Resource], *, create_services: bool, role_bindings: bool
-) -> list[NamespaceField]:
-    """Return the fields of cluster-scoped objects, then those of objects that live in a namespace.
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which fields a version of set-namespace visits."""
 
-    ``create_services`` brings v0.4.0's way with webhook services: visited even where they are absent;
-    else only those of services with a name. ``role_bindings`` visits their subjects too, not only those of
-    ClusterRoleBindings.
-    """
-    special: list[NamespaceField] = []
-    ordinary: list[NamespaceField] = []
+    role_bindings: bool
+    """Subjects of RoleBindings, not only those of ClusterRoleBindings."""
+    unnamed_services: bool
+    """Services of webhooks and API services that have no name, and webhooks that convert nothing."""
+    by_scope: bool = True
+    """Whether known kinds are namespaced by their definition, not because they have a namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceFields:
+    """The fields of some resources that hold a namespace; none is there that its object lacks, but for metadata."""
+
+    special: list[NamespaceField]
+    """Of objects that live in no namespace: names of Namespaces, services, subjects."""
+    ordinary: list[NamespaceField]
+    """``metadata.namespace``."""
+
+
+def namespace_fields(resources: Iterable[Resource], reach: Reach) -> NamespaceFields:
+    """Return the fields that hold a namespace."""
+    found = NamespaceFields([], [])
     for resource in resources:
         now = identity_of(resource.data)
-        special += _special(resource, now, create_services=create_services, role_bindings=role_bindings)
+        found.special.extend(_special(resource, now, reach))
         metadata = resource.data.get("metadata")
-        if isinstance(metadata, dict) and _is_namespaced(now, metadata):
-            ordinary.append(NamespaceField(resource, metadata, "namespace"))
-    return special + ordinary
+        if isinstance(metadata, dict) and _is_namespaced(now, metadata, reach):
+            found.ordinary.append(NamespaceField(resource, metadata, "namespace"))
+    return found
 
 
-def rewrite_dependency(resource: Resource, rewrite: dict[Identity, str]) -> list[str]:
-    """Move the ``depends-on`` references named in ``rewrite`` to new namespaces; return the old ones."""
+def rewrite_dependency(resource: Resource, target: str, is_moved: Callable[[Identity], bool]) -> list[str]:
+    """Let ``depends-on`` references to moved objects of other namespaces point to ``target``; return the old ones."""
     annotation = annotations_of(resource.data).get(DEPENDS_ON)
     if not isinstance(annotation, str):
         return []
@@ -63,10 +77,9 @@ def rewrite_dependency(resource: Resource, rewrite: dict[Identity, str]) -> list
     references = annotation.split(",")
     for place, reference in enumerate(references):
         parts = reference.strip().split("/")
-        if len(parts) != _NAMESPACED_DEPENDENCY or parts[1] != "namespaces":
+        if len(parts) != _NAMESPACED_DEPENDENCY or parts[1] != "namespaces" or parts[2] == target:
             continue
-        target = rewrite.get(Identity(parts[0], parts[3], parts[2], parts[4]))
-        if target is not None and target != parts[2]:
+        if is_moved(Identity(parts[0], parts[3], parts[2], parts[4])):
             old.append(parts[2])
             references[place] = "/".join([parts[0], parts[1], target, *parts[3:]])
     if old:
@@ -74,33 +87,31 @@ def rewrite_dependency(resource: Resource, rewrite: dict[Identity, str]) -> list
     return old
 
 
-def _is_namespaced(now: Identity, metadata: dict[str, Any]) -> bool:
-    known = is_namespaced(now.group, now.kind)
+def _is_namespaced(now: Identity, metadata: dict[str, Any], reach: Reach) -> bool:
+    known = is_namespaced(now.group, now.kind) if reach.by_scope else None
     return metadata.get("namespace") is not None if known is None else known
 
 
-def _special(
-    resource: Resource, now: Identity, *, create_services: bool, role_bindings: bool
-) -> Iterator[NamespaceField]:
+def _special(resource: Resource, now: Identity, reach: Reach) -> Iterator[NamespaceField]:
     data = resource.data
     match now.group, now.kind:
-        case "", "Namespace":
+        case "", "Namespace" if now.name:
             yield NamespaceField(resource, data["metadata"], "name")
         case "apiextensions.k8s.io", "CustomResourceDefinition":
-            webhook = _map_at(data, ("spec", "conversion"), create=False)
-            if create_services or (webhook is not None and webhook.get("strategy") == "Webhook"):
-                yield from _service(resource, _CRD_SERVICE, create=create_services)
+            conversion = _map_at(data, _CRD_SERVICE[:2])
+            if reach.unnamed_services or (conversion is not None and conversion.get("strategy") == "Webhook"):
+                yield from _service(resource, _CRD_SERVICE, reach)
         case "apiregistration.k8s.io", "APIService":
-            yield from _service(resource, _API_SERVICE, create=create_services)
+            yield from _service(resource, _API_SERVICE, reach)
         case "rbac.authorization.k8s.io", "ClusterRoleBinding":
             yield from _subjects(resource)
-        case "rbac.authorization.k8s.io", "RoleBinding" if role_bindings:
+        case "rbac.authorization.k8s.io", "RoleBinding" if reach.role_bindings:
             yield from _subjects(resource)
 
 
-def _service(resource: Resource, path: tuple[str, ...], *, create: bool) -> Iterator[NamespaceField]:
-    service = _map_at(resource.data, path, create=create)
-    if service is not None and (create or service.get("name")):
+def _service(resource: Resource, path: tuple[str, ...], reach: Reach) -> Iterator[NamespaceField]:
+    service = _map_at(resource.data, path)
+    if service is not None and (reach.unnamed_services or service.get("name")):
         yield NamespaceField(resource, service, "namespace")
 
 
@@ -111,11 +122,9 @@ def _subjects(resource: Resource) -> Iterator[NamespaceField]:
             yield NamespaceField(resource, subject, "namespace")
 
 
-def _map_at(data: dict[str, Any], path: tuple[str, ...], *, create: bool) -> dict[str, Any] | None:
+def _map_at(data: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
     for name in path:
         value = data.get(name)
-        if value is None and create:
-            value = data[name] = {}
         if not isinstance(value, dict):
             return None
         data = value

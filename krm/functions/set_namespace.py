@@ -4,6 +4,7 @@ Three behaviours, by tag: current (v0.4.2 on), the one nephio pins (v0.4.0 and v
 Source: ``kpt.md`` 4.6.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,11 @@ from typing import Any
 from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.config_values import FN_GROUP, ConfigKind, config_result, text_map
 from krm.functions.images import Version
-from krm.functions.namespace_fields import NamespaceField, namespace_fields, rewrite_dependency
+from krm.functions.namespace_fields import NamespaceField, NamespaceFields, Reach, namespace_fields, rewrite_dependency
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.package.package_context import CONTEXT_NAME
-from krm.package.resource_identity import UNSCOPED, Identity, identity_of, is_local_config, upstream_identity
+from krm.package.resource_identity import UNSCOPED, identity_of, is_local_config, upstream_identity
 
 _FAILURE = "failed to evaluate function: error: function failure"
 _WITH_MATCHER: Version = (0, 4, 2)
@@ -24,6 +25,9 @@ _STRICT: Version = (0, 4, 5)
 """From here on a bad configuration fails the function; before, it only reports."""
 _ONLY_REPORTING_TAG = "unstable"
 _DEFAULT = "default"
+_CURRENT_REACH = Reach(role_bindings=False, unnamed_services=False)
+_PINNED_REACH = Reach(role_bindings=True, unnamed_services=True)
+_FIRST_REACH = Reach(role_bindings=True, unnamed_services=True, by_scope=False)
 
 
 class _ConfigError(Exception):
@@ -80,20 +84,26 @@ def _set_matching(resources: ResourceList, target: _Target) -> FunctionResult:
     old: set[str] = set()
     count = 0
     origins: list[str] = []
-    for place in namespace_fields(items, create_services=False, role_bindings=False):
+    fields = namespace_fields(items, _CURRENT_REACH)
+    for place in fields.special + fields.ordinary:
         current = place.value or _DEFAULT
-        if target.matcher and not _is_wanted(place, current, target.matcher, origins):
+        if place.value == target.namespace:
             continue
-        if current == target.namespace and place.value:
+        if target.matcher and not _is_wanted(place, current, target.matcher, origins):
             continue
         if current != target.namespace:
             old.add(current)
             count += 1
         place.set(target.namespace)
-    rewrite = {
-        identity: target.namespace for identity in known if not target.matcher or identity.namespace == target.matcher
-    }
-    moved = [namespace for item in items for namespace in rewrite_dependency(item, rewrite)]
+    moved = [
+        namespace
+        for item in items
+        for namespace in rewrite_dependency(
+            item,
+            target.namespace,
+            lambda identity: identity in known and target.matcher in ("", identity.namespace),
+        )
+    ]
     results = [_info(text) for text in dict.fromkeys(origins)]
     results += [_info(_changed(old, target.namespace, count)), _info(_moved(moved, target.namespace))]
     return FunctionResult(resources.items, results)
@@ -125,20 +135,19 @@ def _moved(old: Sequence[str], target: str) -> str:
 
 
 def _set_all(resources: ResourceList, target: str) -> FunctionResult:
-    """Behave as v0.4.0 and v0.4.1: every visited value, whatever it was; services are created."""
+    """Behave as v0.4.0 and v0.4.1: every visited value, whatever it was."""
     items = [item for item in resources.items if not is_local_config(item.data)]
-    before = {identity_of(item.data) for item in items}
+    names = {(now.group, now.kind, now.name) for now in (identity_of(item.data) for item in items)}
     old: set[str] = set()
     count = 0
-    for place in namespace_fields(items, create_services=True, role_bindings=True):
+    fields = namespace_fields(items, _PINNED_REACH)
+    for place in fields.special + fields.ordinary:
         if place.value != target:
             old.add(place.value)
             place.set(target)
             count += 1
-    names = {(identity.group, identity.kind, identity.name) for identity in before}
-    rewrite = {Identity(group, kind, namespace, name): target for group, kind, name in names for namespace in old}
     for item in items:
-        rewrite_dependency(item, rewrite)
+        rewrite_dependency(item, target, lambda now: now.namespace in old and (now.group, now.kind, now.name) in names)
     if twin := _twin(items):
         return FunctionResult(resources.items, [{"message": twin, "severity": "error"}])
     if not count:
@@ -162,45 +171,43 @@ def _twin(items: list[Resource]) -> str:
 def _set_single(resources: ResourceList, target: _Target) -> FunctionResult:
     """Behave as v0.3: find the one namespace in use, change only what equals it."""
     items = [item for item in resources.items if not is_local_config(item.data)]
-    places = [
-        place
-        for place in namespace_fields(items, create_services=False, role_bindings=True)
-        if place.key == "name" or place.value
-    ]
+    fields = namespace_fields(items, _FIRST_REACH)
     try:
-        old = _single_namespace(places, target.matcher)
+        old = _single_namespace(fields, target.matcher)
     except _ConfigError as error:
         return FunctionResult(resources.items, [{"message": str(error), "severity": "error"}])
     before = {identity_of(item.data) for item in items}
-    changed = [place for place in places if place.value == old]
+    changed = [place for place in fields.special + fields.ordinary if place.value == old]
     for place in changed:
         place.set(target.namespace)
-    rewrite = {identity: target.namespace for identity in before if identity.namespace == old}
     for item in items:
-        rewrite_dependency(item, rewrite)
+        rewrite_dependency(item, target.namespace, lambda identity: identity.namespace == old and identity in before)
     message = f'namespace "{old}" updated to "{target.namespace}", {len(changed)} values changed'
     return FunctionResult(resources.items, [_info(message)])
 
 
-def _single_namespace(places: list[NamespaceField], matcher: str) -> str:
-    objects = sorted({place.value for place in places if place.key == "name"})
+def _single_namespace(fields: NamespaceFields, matcher: str) -> str:
+    objects = Counter(place.value for place in fields.special if place.key == "name")
     if len(objects) > 1:
-        shown = " ".join(f"{name}:1" for name in objects)
+        shown = " ".join(f"{name}:{count}" for name, count in sorted(objects.items()))
         raise _ConfigError(
             f"cannot accept more than one Namespace objects from the input resources, found map[{shown}]"
         )
     if objects and matcher:
         raise _ConfigError("cannot use both a Namespace object and `namespaceMatcher`")
     if objects or matcher:
-        return matcher or objects[0]
-    used = sorted({place.value for place in places})
+        return matcher or next(iter(objects))
+    used = sorted({place.value for place in fields.ordinary if place.value})
     if len(used) > 1:
         raise _ConfigError(
             "all input namespace-scoped resources should be under the same namespace "
             f'but found different namespaces: "{",".join(used)}" '
         )
     if not used:
-        raise _ConfigError("could not find any namespace fields to update. This function requires at least one")
+        raise _ConfigError(
+            "could not find any namespace fields to update. This function requires at least one: "
+            "a Namespace object, or a resource with `metadata.namespace`"
+        )
     return used[0]
 
 
@@ -219,11 +226,19 @@ FUNCTION = Builtin(
         Option(
             "namespace", "the new namespace (in `data` of a ConfigMap; `data.name` of a package context)", required=True
         ),
-        Option("namespaceMatcher", "change only resources that are in this namespace, now or upstream"),
+        Option(
+            "namespaceMatcher",
+            "change only resources that are in this namespace, now or upstream (in `data` of a ConfigMap); not with a "
+            "package context",
+        ),
     ),
     behaviours=(
-        Behaviour("up to v0.3.4", "replaces the one old namespace that the resources have"),
-        Behaviour("v0.4.0, v0.4.1", "no matcher; subjects of RoleBindings too"),
+        Behaviour(
+            "up to v0.3.4",
+            "replaces one old namespace: that of the Namespace object, else the matcher, else the only one in use; "
+            "what it cannot do is reported and exits 0",
+        ),
+        Behaviour("v0.4.0, v0.4.1", "sets every namespace there is, subjects of RoleBindings too; no matcher"),
         Behaviour(
             "v0.4.2 to v0.4.4, unstable", "matcher and upstream identifiers; an error in the configuration exits 0"
         ),

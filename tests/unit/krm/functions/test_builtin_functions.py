@@ -165,11 +165,11 @@ DEPENDENT = _object("Deployment", "apps/v1").replace("  name: x\n", "  name: x\n
 CRD = _object("CustomResourceDefinition", "apiextensions.k8s.io/v1", spec="{}")
 
 
-def test_pinned_set_namespace_sets_everything_it_visits() -> None:
+def test_pinned_set_namespace_sets_every_namespace_there_is_and_invents_none() -> None:
     result, items = _run("set-namespace:v0.4.1", DEPENDENT + "---\n" + CRD, {"namespace": "new"})
 
-    assert _messages(result) == ['namespace "","old" updated to "new", 2 value(s) changed']
-    assert items[1].data["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["namespace"] == "new"
+    assert _messages(result) == ['namespace "old" updated to "new", 1 value(s) changed']
+    assert items[1].text() == CRD
 
 
 def test_current_set_namespace_leaves_definitions_without_webhook_alone() -> None:
