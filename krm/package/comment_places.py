@@ -17,11 +17,9 @@ from krm.package.yaml_positions import (
     SCALAR,
     SEQUENCE,
     VALUE,
-    Layout,
     Node,
     Token,
-    is_block_scalar,
-    read_layout,
+    tokens,
 )
 
 HEAD = "head"
@@ -55,30 +53,23 @@ class _Group:
     blank_below: bool
 
 
-def find_places(text: str, layout: Layout) -> Places:
-    """Return the comments of the document that ``layout`` describes."""
-    return _Search(text, layout).places()
-
-
-def lay_out(text: str) -> tuple[Layout, Places]:
-    """Return the layout of ``text`` and its comments' places."""
-    layout = read_layout(text)
-    return layout, find_places(text, layout)
+def find_places(text: str, root: Node | None) -> Places:
+    """Return the comments of the document that is laid out as ``root``, None when it has no content."""
+    return _Search(text, root).places()
 
 
 class _Search:
-    def __init__(self, text: str, layout: Layout) -> None:
+    def __init__(self, text: str, root: Node | None) -> None:
         self._text = text
         end = len(text)
-        self._root = layout.root or Node(SCALAR, end, end)
-        self._tokens = layout.tokens
+        self._root = root or Node(SCALAR, end, end)
         self._places: Places = {}
 
     def places(self) -> Places:
         previous: Token | None = None
-        for token in self._tokens:
+        for token in tokens(self._text, self._root):
             self._gap(previous, token)
-            if token.role == VALUE and is_block_scalar(token.node):
+            if token.role == VALUE and token.node.is_block_scalar:
                 header = _BLOCK_HEADER.match(self._text, token.start, token.end)
                 if header:
                     self._add(token.node, LINE, header.start(1), header.end(1), [header[1]])

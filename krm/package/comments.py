@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from krm.package.comment_places import FOOT, HEAD, LINE, Place, Places, lay_out
-from krm.package.yaml_positions import ALIAS, MAPPING, SCALAR, SEQUENCE, Node, is_block_scalar
+from krm.package.comment_places import FOOT, HEAD, LINE, Place, Places, find_places
+from krm.package.yaml_positions import ALIAS, MAPPING, SCALAR, SEQUENCE, Node, read_layout
 from krm.package.yaml_reader import YamlError, read_document, same
 
 Path = tuple[str | int, ...]
@@ -61,7 +61,8 @@ def read_comments(text: str) -> dict[Path, Comment]:
     if "#" not in text:
         return {}
     read_document(text, strict=False)
-    return {node.path: _comment(kinds) for node, kinds in lay_out(text.removeprefix(_BOM))[1].items()}
+    body = text.removeprefix(_BOM)
+    return {node.path: _comment(kinds) for node, kinds in find_places(body, read_layout(body)).items()}
 
 
 def write_comments(text: str, comments: Mapping[Path, Comment]) -> str:
@@ -77,11 +78,11 @@ def write_comments(text: str, comments: Mapping[Path, Comment]) -> str:
     """
     data = read_document(text, strict=False)
     body = text.removeprefix(_BOM)
-    layout, places = lay_out(body)
-    if layout.root is None:
+    root = read_layout(body)
+    if root is None:
         return text
-    writer = _Writer(body, places)
-    nodes = _at_paths(layout.root, comments)
+    writer = _Writer(body, find_places(body, root))
+    nodes = _at_paths(root, comments)
     splices = [splice for node, comment in nodes for splice in writer.splices(node, comment)]
     splices.sort(key=lambda splice: (splice.start, splice.end, splice.order))
     return text[: len(text) - len(body)] + _Check(data).applied(body, splices)
@@ -205,7 +206,7 @@ class _Writer:
 
     def _line_end(self, node: Node) -> int:
         """Return the offset behind what the node shows on the line of its comment; 0 when it has no such line."""
-        if is_block_scalar(node):
+        if node.is_block_scalar:
             header = _BLOCK_HEADER.match(self._text, node.start, node.end)
             return header.end() if header else 0
         if node.kind in (SCALAR, ALIAS) or node.flow:

@@ -5,9 +5,8 @@ out, whatever its scalars mean. Offsets count characters of the text. Source: ``
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined] # the stubs forgot to export it
@@ -28,9 +27,14 @@ PROPERTIES: Final = 3
 CLOSE: Final = 4
 """The bracket that closes a flow collection."""
 
+# Names of the module, because the loop over events asks for them all the time.
+_SCALAR_EVENT, _ALIAS_EVENT, _DOCUMENT_END = yaml.ScalarEvent, yaml.AliasEvent, yaml.DocumentEndEvent
+_MAPPING_START, _MAPPING_END = yaml.MappingStartEvent, yaml.MappingEndEvent
+_SEQUENCE_START, _SEQUENCE_END = yaml.SequenceStartEvent, yaml.SequenceEndEvent
 _COMMENT = re.compile(r"#[^\r\n]*")
 _DASH = re.compile(r"(?<![^\s])-(?=\s|\Z)")
-_PROPERTIES = re.compile(r"(?:[&!][^\s#]*(?:\s|#[^\n]*\n)+){0,2}")
+_PROPERTIES = re.compile(r"(?:[&!][^\s#]*(?:\s|#[^\n]*\n)*){0,2}")
+_BLOCK_STYLES = ("|", ">")
 
 
 class Node:
@@ -72,6 +76,11 @@ class Node:
         """Whether it is an entry of a flow collection."""
         return self.parent is not None and self.parent.flow
 
+    @property
+    def is_block_scalar(self) -> bool:
+        """Whether it is a literal or folded scalar, whose end takes in the blank lines below it."""
+        return self.style in _BLOCK_STYLES
+
     def ancestors(self) -> Iterator["Node"]:
         """Yield the node, its parent and so on; the root last."""
         node: Node | None = self
@@ -80,8 +89,7 @@ class Node:
             node = node.parent
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A stretch of the text that is content; between two of them are only blanks, indicators and comments."""
 
     start: int
@@ -90,132 +98,136 @@ class Token:
     role: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The tree of a document and its tokens in the order of the text; no root when it has no content."""
+def read_layout(text: str) -> Node | None:
+    """Lay out the first document of ``text``; None when it has no content.
 
-    root: Node | None
-    tokens: list[Token]
+    The reader must have accepted the text, which has no byte-order mark.
+    """
+    return _Walk(text).root()
 
 
-def read_layout(text: str) -> Layout:
-    """Lay out the first document of ``text``, which the reader has accepted and which has no byte-order mark."""
-    return _Walk(text).layout()
+def tokens(text: str, root: Node) -> Iterator[Token]:
+    """Yield the document's tokens in the order of the text."""
+    todo: list[tuple[Node, bool]] = [(root, False)]
+    while todo:
+        node, is_done = todo.pop()
+        if is_done:
+            yield Token(node.end - 1, node.end, node, CLOSE)
+            continue
+        if node.parent is not None and node.parent.kind == MAPPING:
+            yield Token(node.entry, node.key_end, node, KEY)
+        if node.kind in (SCALAR, ALIAS):
+            yield Token(node.start, node.end, node, VALUE)
+            continue
+        content = content_start(text, node)
+        if node.flow:
+            yield Token(node.start, content + 1, node, OPEN)
+            todo.append((node, True))
+        elif content > node.start:
+            yield Token(node.start, content, node, PROPERTIES)
+        todo += [(child, False) for child in reversed(node.children)]
 
 
 def content_start(text: str, node: Node) -> int:
     """Return where a node's own content begins, behind its anchor and tag."""
-    found = _PROPERTIES.match(text, node.start, node.end)
-    return found.end() if found else node.start
-
-
-def is_block_scalar(node: Node) -> bool:
-    """Whether it is a literal or folded scalar, whose end takes in the blank lines below it."""
-    return node.style in ("|", ">")
+    if text[node.start : node.start + 1] not in ("&", "!"):
+        return node.start
+    # Of a block collection, what stands between a property and the first entry may be a comment.
+    end = node.children[0].entry if node.children else node.end
+    found = _PROPERTIES.match(text, node.start, end)
+    if found is None:
+        return node.start
+    if node.kind in (SCALAR, ALIAS) or node.flow:
+        return found.end()
+    return node.start + len(_COMMENT.split(found[0], maxsplit=1)[0].rstrip())
 
 
 class _Walk:
-    """One pass over the events; ``_open`` holds the collections that are being read."""
+    """One pass over the events of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._open: list[Node] = []
-        self._tokens: list[Token] = []
-        self._key: tuple[str, Any] | None = None
         self._anchors: dict[str, str] = {}
-        self._last = 0
+        """Of scalars: an alias may stand for a key."""
 
-    def layout(self) -> Layout:
-        following = CParser(self._text).get_event
+    def root(self) -> Node | None:
+        """Read the first document; the hot loop, hence its plainness."""
+        following: Callable[[], Any] = CParser(self._text).get_event
+        up: Node | None = None
+        key: Any = None
         while (event := following()) is not None:
-            kind = type(event)
-            if kind is yaml.ScalarEvent or kind is yaml.AliasEvent:
-                root = self._leaf(event, SCALAR if kind is yaml.ScalarEvent else ALIAS)
-            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                self._start(event, MAPPING if kind is yaml.MappingStartEvent else SEQUENCE)
+            kind: type = type(event)
+            if kind is _SCALAR_EVENT or kind is _ALIAS_EVENT:
+                if up is not None and up.kind == MAPPING and key is None:
+                    key = event
+                    continue
+                node = Node(SCALAR if kind is _SCALAR_EVENT else ALIAS, event.start_mark.index, event.end_mark.index)
+                if kind is _SCALAR_EVENT:
+                    node.style = event.style or None
+                    if event.anchor:
+                        self._anchors[event.anchor] = event.value
+            elif kind is _MAPPING_START or kind is _SEQUENCE_START:
+                node = Node(
+                    MAPPING if kind is _MAPPING_START else SEQUENCE,
+                    event.start_mark.index,
+                    event.end_mark.index,
+                )
+                node.flow = bool(event.flow_style)
+                if up is not None:
+                    self._place(node, up, key)
+                    key = None
+                up = node
                 continue
-            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-                root = self._close(event)
-            elif kind is yaml.DocumentEndEvent:
-                break
+            elif kind is _MAPPING_END or kind is _SEQUENCE_END:
+                assert up is not None  # noqa: S101 - the parser closes what it opened
+                node, up = up, up.parent
+                node.end = event.end_mark.index if node.flow else node.children[-1].end
+                if up is None:
+                    return node
+                continue
+            elif kind is _DOCUMENT_END:
+                return None
             else:
                 continue
-            if root is not None:
-                return Layout(root, self._tokens)
-        return Layout(None, [])
+            if up is None:
+                return node
+            self._place(node, up, key)
+            key = None
+        return None
 
-    def _leaf(self, event: Any, kind: int) -> Node | None:
-        """Take in a scalar or alias; return it when it is the whole document."""
-        up = self._open[-1] if self._open else None
-        start, end = event.start_mark.index, event.end_mark.index
-        if up is not None and up.kind == MAPPING and self._key is None:
-            self._key = (event.value if kind == SCALAR else self._anchors.get(event.anchor, ""), event)
-            if kind == SCALAR and event.anchor:
-                self._anchors[event.anchor] = event.value
-            return None
-        node = self._placed(Node(kind, start, end), up)
-        if kind == SCALAR:
-            node.style = event.style or None
-            if event.anchor:
-                self._anchors[event.anchor] = event.value
-        self._token(start, end, node, VALUE)
-        return node if up is None else None
-
-    def _start(self, event: Any, kind: int) -> None:
-        up = self._open[-1] if self._open else None
-        start, end = event.start_mark.index, event.end_mark.index
-        node = self._placed(Node(kind, start, end), up)
-        node.flow = bool(event.flow_style)
-        if node.flow:
-            self._token(start, end, node, OPEN)
-        elif self._text[start : start + 1] in ("&", "!") and (event.anchor or event.tag):
-            self._token(start, content_start(self._text, node), node, PROPERTIES)
-        self._open.append(node)
-
-    def _close(self, event: Any) -> Node | None:
-        node = self._open.pop()
-        if node.flow:
-            node.end = event.end_mark.index
-            self._token(event.start_mark.index, node.end, node, CLOSE)
-        elif node.children:
-            node.end = node.children[-1].end
-        return None if self._open else node
-
-    def _placed(self, node: Node, up: Node | None) -> Node:
+    def _place(self, node: Node, up: Node, key: Any) -> None:
         """Say where in the collection ``up`` the value stands."""
-        if up is None:
-            return node
         node.parent = up
-        if up.kind == MAPPING:
-            assert self._key is not None  # noqa: S101 - events of a mapping alternate between keys and values
-            node.step, event = self._key
-            self._key = None
-            node.entry, node.key_end = event.start_mark.index, event.end_mark.index
-            node.column = event.start_mark.column
-            self._token(node.entry, node.key_end, node, KEY)
+        children = up.children
+        if key is not None:
+            mark = key.start_mark
+            node.entry, node.column, node.key_end = mark.index, mark.column, key.end_mark.index
+            if type(key) is _SCALAR_EVENT:
+                node.step = key.value
+                if key.anchor:
+                    self._anchors[key.anchor] = key.value
+            else:
+                node.step = self._anchors.get(key.anchor, "")
         else:
-            node.step = len(up.children)
+            node.step = len(children)
             if not up.flow:
                 node.entry = self._dash(up, node.start)
                 node.key_end = node.entry + 1
-                node.column = (
-                    up.children[0].column if up.children else node.entry - (self._text.rfind("\n", 0, node.entry) + 1)
-                )
-        up.children.append(node)
-        return node
+                node.column = children[0].column if children else node.entry - self._text.rfind("\n", 0, node.entry) - 1
+        children.append(node)
 
     def _dash(self, sequence: Node, end: int) -> int:
         """Find the dash of the block entry whose value begins at ``end``."""
         text = self._text
-        if not sequence.children and text[sequence.start] == "-":
-            return sequence.start
-        start = sequence.children[-1].end if sequence.children else sequence.start
+        if not sequence.children:
+            start = sequence.start
+            if text[start] == "-":
+                return start
+        else:
+            start = sequence.children[-1].end
+            if text.find("#", start, end) < 0:
+                return text.find("-", start, end)
         # What stands in comments is no dash.
         gap = _COMMENT.sub(lambda found: " " * len(found[0]), text[start:end])
-        if text[start - 1 : start].strip():
-            gap = " " + gap[1:]
         found = _DASH.search(gap)
         return start + found.start() if found else end
-
-    def _token(self, start: int, end: int, node: Node, role: int) -> None:
-        self._tokens.append(Token(start, end, node, role))
