@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from krm.functions.images import Image, Version
-from krm.functions.runner import FunctionResult, ResourceList
+from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,10 @@ class Behaviour:
     difference: str
 
 
+def _always(_config: FunctionConfig | None) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Builtin:
     """A function of the catalog that runs in this process."""
@@ -45,5 +49,5 @@ class Builtin:
     config_kinds: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     behaviours: tuple[Behaviour, ...] = ()
-    deterministic: bool = True
-    """Whether the same input and configuration always give the same output, so that it may be remembered."""
+    is_deterministic: Callable[[FunctionConfig | None], bool] = _always
+    """Whether with this configuration the same input always gives the same output, so that it may be remembered."""

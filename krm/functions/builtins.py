@@ -99,9 +99,9 @@ class BuiltinRunner:
             raise NoMatchingTag(constraint)
         return f"{parsed.name}:{tag}"
 
-    def is_deterministic(self, image: str, config: FunctionConfig | None) -> bool:  # noqa: ARG002 - the port has it
+    def is_deterministic(self, image: str, config: FunctionConfig | None) -> bool:
         """Say what the built-in's description says; see the port."""
-        return self._find(image)[0].deterministic
+        return self._find(image)[0].is_deterministic(config)
 
     def _find(self, text: str) -> tuple[Builtin, Image, Version]:
         image = parse_image(text)

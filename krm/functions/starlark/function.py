@@ -132,9 +132,18 @@ def _run(resources: ResourceList, _image: Image, version: Version) -> FunctionRe
     return run_script(_shared, resources, version)
 
 
+def _reads_no_clock(config: FunctionConfig | None) -> bool:
+    """Scripts see nothing but their input, unless they load ``time.star``; when in doubt they do."""
+    try:
+        return "time" not in _source(config)
+    except _BadConfig:
+        return True
+
+
 FUNCTION = Builtin(
     name="starlark",
     run=_run,
+    is_deterministic=_reads_no_clock,
     summary="Runs a Starlark script that changes, adds and removes resources, or fails.",
     source="kpt.md 4.9",
     tags=("v0.4.3", "v0.5.0", "v0.5.1", "v0.5.2", "v0.5.5"),
