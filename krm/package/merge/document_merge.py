@@ -3,6 +3,7 @@
 Source: ``kpt.md`` 3.4, 3.6 and 3.8.
 """
 
+import re
 from dataclasses import dataclass
 
 from krm.package.comments import Comment, Path, read_comments
@@ -10,11 +11,12 @@ from krm.package.documents import Document
 from krm.package.merge.associative_lists import ListKeys, inline_schemas, may_have_inline
 from krm.package.merge.comment_merge import MERGE_KEY, merge_comments
 from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog, Kept, OnConflict, shown
-from krm.package.merge.field_merge import merge_fields
+from krm.package.merge.field_merge import FieldMerge, merge_fields
 from krm.package.resource_identity import UPSTREAM_IDENTIFIER
 from krm.package.yaml_edit_text import edit_document
 from krm.package.yaml_reader import read_document, same
 
+_COMMENT_LIKE = re.compile(r"#[^\n]*")
 _BOOKKEEPING = frozenset(
     (
         UPSTREAM_IDENTIFIER,
@@ -109,20 +111,41 @@ def _merged_text(
     if merged.value is ABSENT:
         return None
     text = edit_document(local.text, merged.value, local.data)
-    if _may_move_comments(origin, updated, local, text):
+    if _may_change_comments(origin, updated, local, text, merged):
         text = merge_comments(text, merged, (origin, updated, local))
     return text
 
 
-def _may_move_comments(origin: Document | None, updated: Document, local: Document, text: str) -> bool:
-    """Say whether there are comments but for the local merge key, which no edit of the rest can reach."""
-    count = local.text.count("#")
-    return (
-        "#" in updated.text
-        or (origin is not None and "#" in origin.text)
-        or count != local.text.count(f"# {MERGE_KEY}")
-        or count != text.count("#")
+def _may_change_comments(
+    origin: Document | None, updated: Document, local: Document, text: str, merged: FieldMerge
+) -> bool:
+    """Say whether comments are to be looked at: not if all that changed is scalars in their places.
+
+    Goes by everything that looks like a comment, so as not to read texts that hold none.
+    """
+    before, upstream, here, now = (
+        _COMMENT_LIKE.findall(part) for part in (origin.text if origin else "", updated.text, local.text, text)
     )
+    if before != upstream or here != now or (upstream and not _is_same_shape(origin and origin.data, updated.data)):
+        return True
+    if all(MERGE_KEY in comment for comment in here):
+        # No edit of anything else reaches the merge key.
+        return False
+    is_moved = any(place.local != index for places in merged.elements.values() for index, place in enumerate(places))
+    return is_moved or not _is_same_shape(local.data, merged.value)
+
+
+def _is_same_shape(one: object, other: object) -> bool:
+    """Say whether two states differ in nothing but scalars of objects."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(map(_is_same_shape, one.values(), map(other.__getitem__, one)))
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same_element, one, other))
+    return not isinstance(one, (dict, list)) and not isinstance(other, (dict, list))
+
+
+def _is_same_element(one: object, other: object) -> bool:
+    return _is_same_shape(one, other) and (isinstance(one, (dict, list)) or same(one, other))
 
 
 def _document(text: str | None) -> Document | None:
