@@ -23,12 +23,13 @@ def resources_of(text: str, path: str = "resources.yaml") -> list[Resource]:
 def inline_config(data: Mapping[str, str]) -> FunctionConfig:
     """A configuration as a Kptfile's ``configMap`` gives it."""
     metadata = {"name": "function-input"}
-    return FunctionConfig({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+    return FunctionConfig(config, typed=config)
 
 
 def config_of(text: str, path: str = "fn-config.yaml") -> FunctionConfig:
-    """A configuration as it is read from a file: all scalars as text."""
-    return FunctionConfig(read_document(text, as_text=True), path)
+    """A configuration as it is read from a file."""
+    return FunctionConfig(read_document(text, as_text=True), path, typed=read_document(text))
 
 
 def run_function(image: str, items: list[Resource], config: FunctionConfig | None = None) -> FunctionResult:
