@@ -5,6 +5,7 @@ entries of their own that nothing is read or written through. Source: ``kpt.md``
 """
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from krm.package.contents import (
 
 _REPOSITORY = ".git"
 _TEMPORARY = ".porch-{}.tmp"
+_LEFT_BEHIND = re.compile(r"\.porch-[0-9a-f]{16}\.tmp\Z")
+"""What a write that was killed leaves; no part of the package."""
 _EXECUTE_BITS = 0o111
 _READ_BITS = 0o444
 _ALL_BITS = 0o777
@@ -102,7 +105,7 @@ def _entries(root: Path) -> Iterator[tuple[str, int]]:
                 names = [
                     directory + entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
                     for entry in found
-                    if entry.name != _REPOSITORY
+                    if entry.name != _REPOSITORY and not _LEFT_BEHIND.match(entry.name)
                 ]
             todo.extend(sorted(names, reverse=True))
         else:

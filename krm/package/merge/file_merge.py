@@ -7,7 +7,7 @@ Source: ``kpt.md`` 3.9.
 from krm.package.contents import EXECUTABLE, REGULAR, Contents, File
 from krm.package.merge.conflicts import MAX_SHOWN, Conflict, Kept, shown
 
-_PLAIN = (REGULAR, EXECUTABLE)
+_PLAIN = frozenset((REGULAR, EXECUTABLE))
 
 
 def merge_files(origin: Contents, updated: Contents, local: Contents) -> tuple[dict[str, File], list[Conflict]]:
@@ -23,7 +23,7 @@ def merge_files(origin: Contents, updated: Contents, local: Contents) -> tuple[d
         file = _merged(before, upstream, here)
         if file is not None:
             merged[path] = file
-        if upstream not in (before, file):
+        if file == here and upstream not in (before, here):
             conflicts.append(file_conflict(path, before, upstream, here, Kept.LOCAL))
     return merged, conflicts
 
@@ -33,7 +33,7 @@ def _merged(before: File | None, upstream: File | None, here: File | None) -> Fi
         return upstream
     if before is None or upstream is None or here is None:
         return here
-    if here.data == before.data and all(file.mode in _PLAIN for file in (before, upstream, here)):
+    if here.data == before.data and before.mode == upstream.mode and {here.mode, before.mode} <= _PLAIN:
         # Only the mode was changed here: that needs not cost the new content.
         return File(upstream.data, here.mode)
     return here

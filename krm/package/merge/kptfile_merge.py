@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from krm.package.contents import File
+from krm.package.documents import Document
 from krm.package.kptfile_schema import KPTFILE
 from krm.package.merge.associative_lists import ListKeys
+from krm.package.merge.comment_merge import merge_comments
 from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog
-from krm.package.merge.field_merge import merge
+from krm.package.merge.field_merge import merge_fields
 from krm.package.merge.function_names import PREFIX, name_functions, without_names
-from krm.package.merge.kptfile_text import read_version, restored, with_values
+from krm.package.merge.kptfile_text import only_document, read_version, restored, rewritten
 from krm.package.merge.subpackages import Trees, is_kptfile
+from krm.package.yaml_edit_text import edit_document
 
 _MERGED_SECTIONS = ("info", "pipeline", "inventory", "status")
 _MERGED_METADATA = ("labels", "annotations")
@@ -52,17 +55,28 @@ def merge_kptfiles(
     here = read_version(local, f"{path} (local)")
     (named_before, named_upstream, named_here), lists = name_functions([before.meaning, upstream.meaning, here.meaning])
     log = ConflictLog()
-    merged = merge(
-        *map(_merged_part, (named_before, named_upstream, named_here)),
+    merged = merge_fields(
+        _merged_part(named_before),
+        _merged_part(named_upstream),
+        _merged_part(named_here),
         lists=ListKeys(infer=True),
         on_conflict=log.within(file=path),
     )
-    wanted = _wanted(named_here, {} if merged is ABSENT else merged)
+    wanted = _wanted(named_here, {} if merged.value is ABSENT else merged.value)
     if update_upstream:
         wanted |= {name: upstream.meaning[name] for name in _UPSTREAM_SECTIONS if name in upstream.meaning}
     values = restored(wanted, KPTFILE, replace(here, meaning=named_here), replace(upstream, meaning=named_upstream))
     conflicts = [replace(one, path=one.path.replace(f"[name={PREFIX}", "[function=")) for one in log.conflicts]
-    return MergedKptfile(with_values(local, without_names(values, lists)), tuple(conflicts))
+    values = without_names(values, lists)
+
+    def change(document: Document) -> str:
+        text = edit_document(document.text, values, document.data)
+        if updated is None or not any(b"#" in data for data in (origin or b"", updated, local)):
+            return text
+        states = (only_document(origin) if origin is not None else None, only_document(updated), document)
+        return merge_comments(text, replace(merged, value=values), states)
+
+    return MergedKptfile(rewritten(local, change), tuple(conflicts))
 
 
 def merge_package_kptfile(trees: Trees) -> tuple[File, tuple[Conflict, ...]]:

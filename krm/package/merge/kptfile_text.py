@@ -5,7 +5,7 @@ means the same, so a merged value is traced back to the file it came from. Sourc
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ def read_version(data: bytes | None, path: str) -> Version:
     if data is None:
         return Version({}, {})
     raw = parse_kptfile(data, path).raw
-    return Version(_meaning(raw, KPTFILE), _only_document(read_file(data)[1]).data)
+    return Version(_meaning(raw, KPTFILE), only_document(data).data)
 
 
 def restored(merged: Any, shape: Shape, local: Version | None, updated: Version | None) -> Any:
@@ -64,16 +64,25 @@ def restored(merged: Any, shape: Shape, local: Version | None, updated: Version 
     return merged
 
 
-def with_values(data: bytes, values: Any) -> bytes:
-    """Return a Kptfile's text, changed as little as possible so that it reads as ``values``.
+def rewritten(data: bytes, change: Callable[[Document], str]) -> bytes:
+    """Return a Kptfile whose document ``change`` has given a new text.
 
     Raises:
         YamlError: the text is not YAML.
     """
     pieces, documents = read_file(data)
-    document = _only_document(documents)
-    pieces[2 * documents.index(document)] = edit_document(document.text, values, document.data)
+    place = documents.index(_only(documents))
+    pieces[2 * place] = change(documents[place])
     return "".join(pieces).encode()
+
+
+def only_document(data: bytes) -> Document:
+    """Return the document of a Kptfile.
+
+    Raises:
+        YamlError: the text is not YAML.
+    """
+    return _only(read_file(data)[1])
 
 
 def without_render_status(data: bytes) -> bytes:
@@ -82,7 +91,7 @@ def without_render_status(data: bytes) -> bytes:
     Raises:
         YamlError: the text is not YAML.
     """
-    values = plain_copy(_only_document(read_file(data)[1]).data)
+    values = plain_copy(only_document(data).data)
     status = values.get("status")
     if not isinstance(status, dict):
         return data
@@ -97,7 +106,7 @@ def without_render_status(data: bytes) -> bytes:
         status.pop("conditions", None)
     if not status:
         del values["status"]
-    return with_values(data, values)
+    return rewritten(data, lambda document: edit_document(document.text, values, document.data))
 
 
 def _part(data: Any, key: str | int) -> Any:
@@ -106,7 +115,7 @@ def _part(data: Any, key: str | int) -> Any:
     return data.get(key, ABSENT) if isinstance(data, dict) else ABSENT
 
 
-def _only_document(documents: list[Document]) -> Document:
+def _only(documents: list[Document]) -> Document:
     return next(document for document in documents if document.data is not None)
 
 

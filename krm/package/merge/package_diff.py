@@ -8,16 +8,19 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
-from krm.package.clone import add_merge_keys
 from krm.package.contents import EXECUTABLE, REGULAR, Contents, File
+from krm.package.documents import read_file
 from krm.package.kptfile import parse_kptfile
 from krm.package.kptfile_error import KptfileError
+from krm.package.merge.document_merge import is_unedited
 from krm.package.resource_identity import UPSTREAM_IDENTIFIER
+from krm.package.yaml_reader import YamlError
 
 _MOST_COMPARED_LINES = 2000
 """Differing lines, of one side, up to which the smallest patch is looked for: the search is cubic at worst."""
 _RENDERED = "Rendered"
 _ROOT = "Kptfile"
+_PLAIN = (REGULAR, EXECUTABLE)
 
 
 def changed_files(one: Contents, other: Contents) -> list[str]:
@@ -28,8 +31,8 @@ def changed_files(one: Contents, other: Contents) -> list[str]:
 def edited_files(origin: Contents, local: Contents) -> list[str]:
     """Return the sorted paths of files that somebody edited since ``local`` was copied from ``origin``.
 
-    Merge keys do not count, nor in Kptfiles the layout, the render status and the identifier; in the root's
-    neither upstream, lock and name. A root Kptfile that only one side has counts unless it is as empty
+    In YAML the layout and merge keys do not count, nor in Kptfiles comments and render status, nor in the
+    root's upstream, lock and name. A root Kptfile that only one side has counts unless it is as empty
     as a generated one.
 
     Source: ``kpt.md`` 3.9 and 3.10.
@@ -49,10 +52,18 @@ def patch(one: Contents, other: Contents) -> Iterator[str]:
 def _is_edited(path: str, before: File | None, after: File | None) -> bool:
     if path.rpartition("/")[2] == "Kptfile":
         return _kptfile_is_edited(path, before, after)
-    if before is None or after is None or before.mode != after.mode:
+    if before is None or after is None or before.mode != after.mode or before.mode not in _PLAIN:
         return True
-    # What upstream's version would be had it been copied today; equal bytes then mean nobody wrote here.
-    return add_merge_keys({path: before}) != add_merge_keys({path: after})
+    return not path.endswith((".yaml", ".yml")) or _has_edited_documents(before.data, after.data)
+
+
+def _has_edited_documents(before: bytes, after: bytes) -> bool:
+    try:
+        files = [read_file(data)[1] for data in (before, after)]
+        documents = [[document for document in file if document.data is not None] for file in files]
+        return len(documents[0]) != len(documents[1]) or not all(map(is_unedited, *documents))
+    except YamlError:
+        return True
 
 
 def _kptfile_is_edited(path: str, before: File | None, after: File | None) -> bool:
@@ -116,7 +127,7 @@ def _lines(file: File | None) -> list[str] | None:
     """Return the lines with their ends, None when the file is not text."""
     if file is None:
         return []
-    if file.mode not in (REGULAR, EXECUTABLE) or b"\0" in file.data:
+    if file.mode not in _PLAIN or b"\0" in file.data:
         return None
     try:
         text = file.data.decode()

@@ -7,7 +7,8 @@ Kptfile, and merge keys if resources are to have them. Source: ``kpt.md`` 3.1, 3
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from krm.package.contents import Contents, check_contents
+from krm.package.contents import Contents, File, check_contents
+from krm.package.kptfile_edit import KptfileEdit, edit_kptfile
 from krm.package.kptfile_error import KptfileError
 from krm.package.merge.copy_merge import copy_merge
 from krm.package.merge.package_merge import merge_package
@@ -77,6 +78,22 @@ def update_package(
         result = _with_remote_subpackages(result, trees, subpackages)
     check_contents(result.contents)
     return replace(result, contents=dict(sorted(result.contents.items())))
+
+
+def with_strategy(contents: Contents, strategy: str) -> dict[str, File]:
+    """Return the package with the strategy of its last update in the Kptfile, if that has an upstream.
+
+    Raises:
+        KptfileError: the Kptfile cannot be read.
+
+    Source: ``kpt.md`` 3.1 step 2.
+    """
+    upstream = upstream_of(contents, "", "local")
+    if upstream is None or upstream.get("updateStrategy") == strategy:
+        return dict(contents)
+    kptfile = contents["Kptfile"]
+    edit = KptfileEdit(upstream={**upstream, "updateStrategy": strategy})
+    return {**contents, "Kptfile": File(edit_kptfile(kptfile.data, edit), kptfile.mode)}
 
 
 def _is_pointed_elsewhere(origin: Contents, local: Contents) -> bool:

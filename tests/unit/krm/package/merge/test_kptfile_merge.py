@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from krm.package.kptfile_error import KptfileError
 from krm.package.merge.kptfile_merge import merge_kptfiles
 from krm.package.yaml_reader import read_document
 
