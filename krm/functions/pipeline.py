@@ -5,6 +5,7 @@ Source: ``kpt.md`` 2, ``porch-api.md`` 5.4 and 5.5.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 from krm.functions.images import DEFAULT_PREFIX
 from krm.functions.package_tree import RenderError, load_tree
@@ -28,6 +29,10 @@ _KPTFILE = "Kptfile"
 _SAVE_ON_FAILURE = "kpt.dev/save-on-render-failure"
 _MOST_REPEATS = 2
 """The first repeat's status usually differs from the first render's (nothing is left to change), the second's not."""
+_CHEAP = 0.25
+"""Seconds that the functions of a render may have taken for looking ahead to be worth it."""
+_CHEAP_SHARE = 0.5
+"""Or the share of the whole render's time."""
 
 ByFile = Mapping[str, Sequence[Resource]]
 
@@ -61,13 +66,14 @@ def render(
         return Rendered(dict(contents), {})
     if cache is not None and (remembered := cache.find(contents)) is not None:
         return remembered
-    looks_ahead = look_ahead or cache is not None
-    steps = StepRunner(runner, commands, step_cache, observer or Silence(), asks_determinism=looks_ahead)
-    steps.image_prefix = image_prefix
+    looks_ahead = (look_ahead or cache is not None) and records_status
+    steps = StepRunner(runner, commands, step_cache, observer or Silence(), image_prefix, asks_determinism=looks_ahead)
     work = _Render(contents, steps, shown, records_status)
+    began = perf_counter()
     rendered, by_file = work.run()
     if looks_ahead and steps.is_deterministic and not rendered.failed:
-        rendered = replace(rendered, is_deterministic=True, repeats=tuple(_look_ahead(work, rendered, by_file)))
+        repeats = _look_ahead(work, rendered, by_file) if _is_cheap(rendered, perf_counter() - began) else ()
+        rendered = replace(rendered, is_deterministic=True, repeats=tuple(repeats))
     if cache is not None:
         cache.add(contents, rendered)
     return rendered
@@ -145,10 +151,15 @@ def _with_status(contents: dict[str, File], status: RenderedStatus) -> dict[str,
     return contents if data == kptfile.data else {**contents, _KPTFILE: File(data, kptfile.mode)}
 
 
+def _is_cheap(rendered: Rendered, seconds: float) -> bool:
+    """Say whether running the functions once more costs little, or little beside the whole render."""
+    return sum(step.seconds for step in rendered.steps) < max(_CHEAP, seconds * _CHEAP_SHARE)
+
+
 def _look_ahead(work: _Render, rendered: Rendered, by_file: ByFile) -> list[Repeat]:
     """Run the pipelines on what they made, in memory, and return what that gives as far as nothing changes.
 
-    Costs what the functions alone cost, a fraction of a render. Nothing is assumed of functions but that they
+    Costs what the functions alone cost. Nothing is assumed of functions but that they
     are deterministic: as soon as one is not, or a file other than the root Kptfile changes, it ends.
     """
     repeats: list[Repeat] = []

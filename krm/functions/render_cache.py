@@ -8,6 +8,7 @@ same again (commands, containers, scripts that read the clock) is not remembered
 """
 
 import pickle
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -28,9 +29,10 @@ class _Memory:
 
 
 class RenderCache:
-    """The outcomes of renders with one runner, up to a size in bytes; not for several threads at once."""
+    """The outcomes of renders with one runner, up to a size in bytes; for any number of threads."""
 
     def __init__(self, max_bytes: int) -> None:
+        self._lock = threading.Lock()
         self._memories: SizeBound[bytes, _Memory] = SizeBound(max_bytes)
 
     @property
@@ -40,7 +42,9 @@ class RenderCache:
 
     def find(self, contents: Contents) -> Rendered | None:
         """Return what rendering ``contents`` gives, None when that is not known."""
-        memory = self._memories.get(_key(contents))
+        key = _key(contents)
+        with self._lock:
+            memory = self._memories.get(key)
         if memory is None:
             return None
         kept = dict(contents)
@@ -60,7 +64,9 @@ class RenderCache:
         changed = {path: file for path, file in rendered.contents.items() if given.get(path) != file}
         removed = tuple(path for path in given if path not in rendered.contents)
         memory = _Memory(replace(rendered, contents=changed), removed)
-        self._memories.put(_key(given), memory, len(pickle.dumps(memory)))
+        key, size = _key(given), len(pickle.dumps(memory))
+        with self._lock:
+            self._memories.put(key, memory, size)
 
 
 def _repeated(rendered: Rendered) -> Iterator[tuple[Contents, Rendered]]:

@@ -86,7 +86,7 @@ class StepRunner:
                 raise _failed(_NO_EXEC, step, package)
             commands = self.commands
             return PreparedStep(step, package, "", lambda resources: commands.run(function.exec, resources))
-        image = shown_image(function, self.image_prefix)
+        image = _full_image(function, self.image_prefix)
         try:
             if function.tag and is_version_constraint(function.tag):
                 image = self.runner.resolve(image, function.tag)
@@ -96,6 +96,12 @@ class StepRunner:
         except FunctionNotFound as error:
             raise _failed(_not_found(image, error), step, package, image) from None
         return PreparedStep(step, package, image, lambda resources: self.runner.run(image, resources))
+
+    def refuse(self, step: Step, package: str, problem: str) -> StepRecord:
+        """Return the record of a step that is not even prepared."""
+        record = _record(step, package, _full_image(step.function, self.image_prefix))
+        record.fail(problem)
+        return record
 
     def run(
         self, prepared: PreparedStep, items: list[Resource], config: FunctionConfig | None
@@ -160,7 +166,7 @@ class StepRunner:
         return self.cache.run(prepared.image, resources, prepared.call)
 
 
-def shown_image(function: Function, prefix: str = DEFAULT_PREFIX) -> str:
+def _full_image(function: Function, prefix: str) -> str:
     """Return the full reference of a step's image as far as it is known without asking a runner."""
     tag = "" if is_version_constraint(function.tag) else function.tag
     return str(parse_image(function.image, tag, prefix=prefix)) if function.image else ""
@@ -172,13 +178,6 @@ def krm_problem_of(resources: Sequence[Resource], side: str) -> str:
         if problem := krm_problem(resource.data, resource.path):
             return f"{side} resource list must contain only KRM resources: {resource.path}: {problem}"
     return ""
-
-
-def unrunnable(step: Step, package: str, problem: str, prefix: str = DEFAULT_PREFIX) -> StepRecord:
-    """Return the record of a step that was never started."""
-    record = _record(step, package, shown_image(step.function, prefix))
-    record.fail(problem)
-    return record
 
 
 def _record(step: Step, package: str, image: str) -> StepRecord:

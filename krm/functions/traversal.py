@@ -20,7 +20,7 @@ from krm.functions.pipeline_check import (
 from krm.functions.resource import Resource
 from krm.functions.step_config import check_config, load_config
 from krm.functions.step_record import StepRecord
-from krm.functions.steps import StepFailed, StepRunner, krm_problem_of, unrunnable
+from krm.functions.steps import StepFailed, StepRunner, krm_problem_of
 from krm.package.contents import Contents
 
 _BREADTH_FIRST = "kpt.dev/bfs-rendering"
@@ -136,8 +136,7 @@ class Traversal:
         for step in mutators + validators:
             check_config(step, package, self.tree)
         if problem := krm_problem_of(items, "input"):
-            prefix = self.runner.image_prefix
-            self.records += [unrunnable(step, package.path, problem, prefix) for step in (mutators + validators)[:1]]
+            self.records += [self.runner.refuse(step, package.path, problem) for step in (mutators + validators)[:1]]
             raise _PipelineFailed(problem, problem, items)
         try:
             prepared = [self.runner.prepare(step, package.path) for step in mutators]
