@@ -14,7 +14,7 @@ _COMMANDS = {
     "serve": (_SERVER, "Run a standalone server, no cluster needed, until Ctrl-C."),
     "demo": (_SERVER, "Tell the life of a package with kubectl and git."),
     "fn": ("krm.cli.fn:cli", "Run functions on packages in local folders."),
-    "pkg": ("krm.cli.pkg:app", "Start, compare, update and merge packages in local folders."),
+    "pkg": ("krm.cli.pkg:cli", "Start, compare, update and merge packages in local folders."),
 }
 """Name → the object (``module:name``) that has the command, or is the group, and what it does."""
 _ANYTHING = {"ignore_unknown_options": True, "allow_interspersed_args": False}

@@ -7,11 +7,10 @@ diff(1). Commands import what they need when they run, so that ``--help`` answer
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from krm.package.merge.conflicts import Conflict
@@ -22,56 +21,28 @@ EXIT_TROUBLE = 2
 """``diff`` could not compare: as diff(1) says it, so that 1 always means a difference."""
 
 _STDIN = Path("-")
+_STRATEGIES = ("resource-merge", "fast-forward", "force-delete-replace", "copy-merge")
+_INFER = {"auto": None, "true": True, "false": False}
+_Folder = click.Path(exists=True, file_okay=False, path_type=Path)
+_Document = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
-class Boolean(StrEnum):
-    """An option's truth value, spelled out."""
-
-    TRUE = "true"
-    FALSE = "false"
+@click.group()
+def cli() -> None:
+    """Start, compare, update and merge packages in local folders."""
 
 
-class Infer(StrEnum):
-    """When lists are merged by the names of their elements although no schema says so."""
+@cli.command()
+@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--name", default="", help="Name of the package; default: the folder's name.")
+@click.option("--description", default="", help="One sentence about the package.")
+@click.option("--keywords", default="", help="Words to find it by, separated by commas.")
+@click.option("--site", default="", help="Address of a page about it.")
+def init(directory: Path, name: str, description: str, keywords: str, site: str) -> None:
+    """Make a package of the folder DIR: a Kptfile, a README and a package context.
 
-    AUTO = "auto"
-    TRUE = "true"
-    FALSE = "false"
-
-
-class Strategy(StrEnum):
-    """How an update is done."""
-
-    RESOURCE_MERGE = "resource-merge"
-    FAST_FORWARD = "fast-forward"
-    FORCE_DELETE_REPLACE = "force-delete-replace"
-    COPY_MERGE = "copy-merge"
-
-
-app = typer.Typer(
-    name="pkg",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Start, compare, update and merge packages in local folders.",
-)
-
-_Document = Annotated[Path, typer.Option(metavar="FILE", help="File with one document, or - for standard input.")]
-_Folder = Annotated[Path, typer.Option(metavar="DIR", help="Folder with the package.")]
-
-
-@app.command()
-def init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the new package; made if missing.")],
-    *,
-    name: Annotated[str, typer.Option(help="Name of the package; default: the folder's name.")] = "",
-    description: Annotated[str, typer.Option(help="One sentence about the package.")] = "",
-    keywords: Annotated[str, typer.Option(help="Words to find it by, separated by commas.")] = "",
-    site: Annotated[str, typer.Option(help="Address of a page about it.")] = "",
-) -> None:
-    """Make a package of a folder: a Kptfile, a README and a package context.
-
-    Files that exist stay as they are; a Kptfile that exists is refused, as the folder is a package already.
+    DIR is made if it is missing. Files that exist stay as they are, but a Kptfile that exists is refused: the
+    folder is a package already.
     """
     with _failures():
         from krm.package.folder import write_folder
@@ -83,45 +54,47 @@ def init(
         files = init_package(name or directory.resolve().name, description, words, site)
         new = {path: file for path, file in files.items() if not _exists(directory / path)}
         write_folder(directory, {}, new)
-        for path in new:
-            typer.echo(f"wrote {directory / path}", err=True)
+    for path in new:
+        click.echo(f"wrote {directory / path}", err=True)
 
 
-@app.command()
-def diff(
-    one: Annotated[Path, typer.Argument(metavar="A", help="Folder with a package.")],
-    other: Annotated[Path, typer.Argument(metavar="B", help="Folder with the package to compare it with.")],
-) -> None:
-    """Print a patch that makes A of B's files; binary files are named only.
+@cli.command()
+@click.argument("one", metavar="A", type=_Folder)
+@click.argument("other", metavar="B", type=_Folder)
+def diff(one: Path, other: Path) -> None:
+    """Print a patch that makes the package in folder A the one in folder B.
 
-    Exit code 0: the packages are the same, 1: they differ, 2: they could not be compared.
+    Binary files are named only. Exit code 0: the packages are the same, 1: they differ, 2: they could not be
+    compared.
     """
+    is_different = False
     with _failures(EXIT_TROUBLE):
         from krm.package.folder import read_folder
         from krm.package.merge.package_diff import patch
 
-        is_different = False
         for line in patch(read_folder(one), read_folder(other)):
             is_different = True
-            sys.stdout.write(line)
+            sys.stdout.buffer.write(line.encode())
     if is_different:
-        raise typer.Exit(EXIT_DIFFERENT)
+        sys.exit(EXIT_DIFFERENT)
 
 
-@app.command()
-def update(
-    local: Annotated[Path, typer.Argument(metavar="LOCAL", help="Folder with the package to update, in place.")],
-    *,
-    origin: _Folder,
-    update: _Folder,
-    strategy: Annotated[Strategy, typer.Option(help="How both sides' changes come together.")] = (
-        Strategy.RESOURCE_MERGE
-    ),
-) -> None:
-    """Bring what changed from ORIGIN to UPDATE into LOCAL.
+@cli.command()
+@click.argument("local", metavar="LOCAL", type=_Folder)
+@click.option("--origin", required=True, type=_Folder, help="The upstream package as LOCAL was taken from it.")
+@click.option("--update", "updated", required=True, type=_Folder, help="The upstream package as it is now.")
+@click.option(
+    "--strategy",
+    type=click.Choice(_STRATEGIES),
+    default=_STRATEGIES[0],
+    show_default=True,
+    help="How the changes of both sides come together.",
+)
+def update(local: Path, origin: Path, updated: Path, strategy: str) -> None:
+    """Bring what changed from --origin to --update into the folder LOCAL.
 
-    ORIGIN is the upstream package as LOCAL was taken from it, UPDATE as it is now. Only files that change are
-    written. Where both sides changed the same, upstream wins, and the place is listed.
+    Only files that change are written. Where both sides changed the same thing, the place is listed, with the
+    value that was kept; upstream wins fields, local wins whole files and resources.
     """
     with _failures():
         from krm.package.clone import add_merge_keys
@@ -130,48 +103,56 @@ def update(
         from krm.package.merge.strategies import update_package, with_strategy
 
         before = read_folder(local)
-        result = update_package(read_folder(origin), read_folder(update), before, strategy=strategy)
+        result = update_package(read_folder(origin), read_folder(updated), before, strategy=strategy)
         after = with_strategy(add_merge_keys(result.contents), strategy)
         write_folder(local, before, after)
+        changed = len(changed_files(before, after))
     _print_conflicts(result.conflicts)
     for subpackage in result.pending:
-        typer.echo(f"{subpackage.directory}: has an upstream of its own that changed; update it by itself", err=True)
-    typer.echo(f"{len(changed_files(before, after))} files changed, {len(result.conflicts)} conflicts", err=True)
+        click.echo(f"{subpackage.directory}: has an upstream of its own that changed; update it by itself", err=True)
+    click.echo(f"{changed} files changed, {len(result.conflicts)} conflicts", err=True)
 
 
-@app.command()
-def merge3(
-    *,
-    origin: _Document,
-    update: _Document,
-    local: _Document,
-    update_upstream: Annotated[
-        Boolean, typer.Option(help="Whether a Kptfile takes upstream and upstreamLock from --update.")
-    ] = Boolean.FALSE,
-    infer: Annotated[
-        Infer,
-        typer.Option(
-            help="Whether lists whose elements all have a name are merged by it without a schema that says so; "
-            "auto: only in documents without an apiVersion, which have no schema."
-        ),
-    ] = Infer.AUTO,
-    crd: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="CustomResourceDefinitions whose list keys hold.")
-    ] = None,
-) -> None:
+@cli.command()
+@click.option("--origin", required=True, type=_Document, help="File with the common ancestor; - is standard input.")
+@click.option("--update", "updated", required=True, type=_Document, help="File with upstream's new state.")
+@click.option("--local", required=True, type=_Document, help="File with the local state.")
+@click.option(
+    "--update-upstream",
+    type=bool,
+    default=False,
+    show_default=True,
+    help="Whether a Kptfile takes upstream and upstreamLock from --update.",
+)
+@click.option(
+    "--infer",
+    type=click.Choice(tuple(_INFER), case_sensitive=False),
+    default="auto",
+    show_default=True,
+    help="Whether lists whose elements all have a name are merged by it where no schema says so; "
+    "auto: only in documents without an apiVersion, which can have no schema.",
+)
+@click.option(
+    "--crd",
+    "crds",
+    multiple=True,
+    type=_Document,
+    help="File with CustomResourceDefinitions, whose list keys hold too; may be repeated.",
+)
+def merge3(origin: Path, updated: Path, local: Path, update_upstream: bool, infer: str, crds: tuple[Path, ...]) -> None:
     """Print the three-way merge of one resource, or of a Kptfile by the Kptfile's rules.
 
-    An empty file stands for a resource that is not there; nothing is printed when none is left. A
-    Kptfile is recognised by --local, and its lists are always merged by name. Conflicts go to standard error.
+    An empty file stands for a resource that is not there; nothing is printed when none is left. A Kptfile is
+    recognised by --local, and its lists are always merged by name. Conflicts go to standard error.
     """
     with _failures():
         from krm.package.merge.text_merge import merge_texts
 
         text, conflicts = merge_texts(
-            *(_read(path) for path in (origin, update, local)),
-            crds=[_read(path) for path in crd or ()],
-            update_upstream=update_upstream is Boolean.TRUE,
-            infer=None if infer is Infer.AUTO else infer is Infer.TRUE,
+            *map(_read, (origin, updated, local)),
+            crds=map(_read, crds),
+            update_upstream=update_upstream,
+            infer=_INFER[infer],
         )
     sys.stdout.buffer.write(text)
     _print_conflicts(conflicts)
@@ -194,13 +175,13 @@ def _failures(code: int = EXIT_FAILED) -> Iterator[None]:
 
 
 def _fail(message: str, code: int = EXIT_FAILED) -> NoReturn:
-    typer.echo(f"porch pkg: {message}", err=True)
-    raise typer.Exit(code)
+    click.echo(f"porch pkg: {message}", err=True)
+    sys.exit(code)
 
 
 def _print_conflicts(conflicts: Iterable["Conflict"]) -> None:
     for conflict in conflicts:
-        typer.echo(f"conflict: {conflict}", err=True)
+        click.echo(f"conflict: {conflict}", err=True)
 
 
 def _exists(path: Path) -> bool:
@@ -218,4 +199,4 @@ def _read(path: Path) -> bytes:
 
 
 if __name__ == "__main__":
-    app()
+    cli()
