@@ -131,11 +131,11 @@ def fate_of(directory: str, trees: Trees) -> Fate:
 
 
 def own_files(contents: Contents, packages: Iterable[str]) -> dict[str, dict[str, File]]:
-    """Split a tree by package: directory, empty for the root → its own files, paths relative to it."""
+    """Split a tree by package: directory, empty for the root → the files it has without subpackages."""
     groups: dict[str, dict[str, File]] = {"": {}, **{directory: {} for directory in packages}}
     for path, file in contents.items():
         owner = next((parent for parent in parents(path) if parent in groups), "")
-        groups[owner][path[len(owner) + 1 :] if owner else path] = file
+        groups[owner][path] = file
     return groups
 
 
