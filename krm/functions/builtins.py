@@ -32,6 +32,8 @@ _MODULES = {
     "gen-pkg-context": "krm.functions.gen_package_context",
     "kubeconform": "krm.functions.kubeconform",
     "kubeval": "krm.functions.kubeval",
+    "fix": "krm.functions.fix",
+    "format": "krm.functions.format",
     "list-setters": "krm.functions.list_setters",
     "no-op": "krm.functions.no_op",
     "remove-local-config-resources": "krm.functions.remove_local_config_resources",

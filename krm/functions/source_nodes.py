@@ -157,7 +157,9 @@ class _Walk:
     def _scalar(self, event: Any, span: tuple[int, int]) -> SourceScalar:
         in_flow = bool(self._stack) and self._stack[-1].flow
         comment = "" if event.style in _BLOCK_STYLES else self._comment(span[1])
-        return SourceScalar(self._path(), *span, span[0], in_flow, event.value, event.style, event.anchor, comment)
+        return SourceScalar(
+            self._path(), *span, span[0], in_flow, event.value, event.style or None, event.anchor, comment
+        )
 
     def _list(self, level: _Level, span: tuple[int, int]) -> SourceList:
         around = self._stack[-1]
