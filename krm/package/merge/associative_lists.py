@@ -24,8 +24,8 @@ _MAX_REFERENCES = 16
 """References followed from one node, so that a ring of them ends."""
 _DEFINITION = "#/definitions/"
 _INLINE = re.compile(r"#\s*(\{.*\})\s*\Z")
-_OWN_GROUP = re.compile(r"(?:[a-z]+/|[a-z0-9]+\.k8s\.io/)?v[0-9][a-z0-9]*")
-"""apiVersions of Kubernetes' own: no group, one word, or one word before ``.k8s.io``."""
+_OWN_GROUP = re.compile(r"(?:[a-z]+/|[a-z0-9.]+\.k8s\.io/)?v[0-9][a-z0-9]*")
+"""apiVersions of Kubernetes' own: no group, one word, or a name under ``k8s.io``."""
 _INLINE_WORDS = ("$ref", "x-kubernetes-")
 
 
@@ -102,7 +102,7 @@ class ListKeys:
         merged = "merge" in _strategies(schema)
         if merged and isinstance(key, str):
             return ListRule((key,))
-        if schema.get("x-kubernetes-list-type") == "set" or (merged and key is None):
+        if schema.get("x-kubernetes-list-type") == "set" or (merged and key is None and _all_scalar(lists)):
             return ListRule(())
         return ListRule(("name",)) if self.infer and _all_named(lists) else None
 
@@ -165,8 +165,16 @@ def _resolved(schema: Any) -> Schema:
     return NO_SCHEMA
 
 
+def _elements(lists: Iterable[Any]) -> list[Any]:
+    return [element for elements in lists if isinstance(elements, list) for element in elements]
+
+
+def _all_scalar(lists: Iterable[Any]) -> bool:
+    return not any(isinstance(element, (dict, list)) for element in _elements(lists))
+
+
 def _all_named(lists: Iterable[Any]) -> bool:
-    elements = [element for elements in lists if isinstance(elements, list) for element in elements]
+    elements = _elements(lists)
     return bool(elements) and all(
         isinstance(element, dict) and isinstance(element.get("name"), (str, int, float)) for element in elements
     )

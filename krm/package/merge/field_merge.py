@@ -170,7 +170,7 @@ class _Walk:
             if value is not ABSENT:
                 merged.append(value)
                 places.append(merge.places(identity))
-        if not merged and (updated or local is ABSENT) and (local or origin is not ABSENT):
+        if not merged and (origin is not ABSENT if local is ABSENT else updated and local):
             return ABSENT
         self.elements[place.path()] = places
         return merged
