@@ -8,9 +8,8 @@ from typing import Any
 
 import starlark
 
+from krm.functions.starlark.dialect import translate
 from krm.functions.starlark.libraries import load_library
-from krm.functions.starlark.library import UnknownLibrary
-from krm.functions.starlark.loops import rewrite_loops
 from krm.functions.starlark.messages import SCRIPT, Report
 from krm.functions.starlark.prelude import AFTER, BEFORE
 
@@ -33,7 +32,6 @@ class Script:
     document: str
     """The resource list as JSON."""
     numbers: Numbers = field(default_factory=list)
-    open_api: str = "{}"
 
 
 @dataclass(slots=True)
@@ -50,6 +48,12 @@ class Outcome:
 def evaluate(script: Script) -> Outcome:
     """Run ``script``; its own failures are told in the outcome, never raised."""
     return _Evaluation(script).run()
+
+
+def _open_api() -> str:
+    from krm.functions.schemas.openapi import kubernetes_text  # few scripts ask for it
+
+    return kubernetes_text()
 
 
 def _dialect() -> starlark.Dialect:
@@ -74,12 +78,12 @@ class _Evaluation:
         self._module = starlark.Module()
         self._module["_document"] = script.document
         self._module["_numbers"] = script.numbers
-        self._module["_open_api"] = script.open_api
+        self._module["_open_api"] = _open_api() if "open_api" in script.source else "{}"
         self._module.add_callable("_print", self._print)
         self._module.add_callable("_fail", self._fail)
 
     def run(self) -> Outcome:
-        script = rewrite_loops(self._script.source)
+        script = translate(self._script.source)
         try:
             self._evaluate("prelude", BEFORE, OWN_GLOBALS)
             self._evaluate(SCRIPT, script.text, starlark.Globals.standard())
@@ -90,16 +94,9 @@ class _Evaluation:
 
     def _evaluate(self, name: str, text: str, available: starlark.Globals) -> Any:
         options = starlark.EvalOptions(max_callstack_size=_CALLS)
-        loader = starlark.FileLoader(self._load)
+        loader = starlark.FileLoader(load_library)
         parsed = starlark.parse(name, text, DIALECT)
         return starlark.eval_with(options, self._module, parsed, available, loader).value
-
-    def _load(self, name: str) -> starlark.FrozenModule:
-        try:
-            return load_library(name)
-        except UnknownLibrary as error:
-            self._failure = f"{self._script.program}: {error}"
-            raise
 
     def _print(self, text: str) -> None:
         if self._room <= 0:

@@ -9,7 +9,7 @@ from functools import cache
 import starlark
 
 from krm.functions.starlark import calculations, calendar, encodings, expressions
-from krm.functions.starlark.library import Library, UnknownLibrary
+from krm.functions.starlark.library import Library, LibraryError
 
 _KRMFN = """
 def _match_gvk(resource, api_version, kind):
@@ -58,9 +58,9 @@ def load_library(name: str) -> starlark.FrozenModule:
     """Return the module ``name``.
 
     Raises:
-        UnknownLibrary: there is none of that name.
+        LibraryError: there is none of that name.
     """
     library = LIBRARIES.get(name)
     if library is None:
-        raise UnknownLibrary(f"cannot load {name}: no such module; there are {', '.join(LIBRARIES)}")
+        raise LibraryError(f"cannot load {name}: no such module; there are {', '.join(LIBRARIES)}")
     return library.module(name)

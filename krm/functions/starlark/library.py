@@ -8,11 +8,7 @@ import starlark
 
 
 class LibraryError(Exception):
-    """A script called a function of a module with something it cannot work on; the text is for users."""
-
-
-class UnknownLibrary(Exception):
-    """A script loads a module that is not offered."""
+    """A script loads what there is not, or calls a function with what it cannot work on; the text is for users."""
 
 
 @dataclass(frozen=True, slots=True)

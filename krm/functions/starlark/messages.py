@@ -9,8 +9,8 @@ import re
 SCRIPT = "<script>"
 """The file name that the script is parsed under: never text from a package, so that reports can be read back."""
 
-_OURS = "LibraryError: "
-"""Put before what a function of a module raises."""
+_RAISED_BY_MODULE = re.compile(r"^(?:LibraryError|fail): ")
+"""Put before what a module's Python functions raise, and its Starlark functions fail with."""
 _POSITION = re.compile(r"^ *--> (?P<file>.*):(?P<line>\d+):(?P<column>\d+)$", re.MULTILINE)
 _CALLED_FROM = re.compile(rf"^  \* {re.escape(SCRIPT)}:(?P<line>\d+), in ", re.MULTILINE)
 _UNEXPECTED = re.compile(r"Parse error: unexpected (?P<got>.*) here, expected one of (?P<want>.*)", re.DOTALL)
@@ -63,7 +63,8 @@ class Report:
         start = 0 if report.startswith("error: ") else report.find("\nerror: ") + 1
         positions = list(_POSITION.finditer(report))
         end = positions[-1].start() - 1 if positions else len(report)
-        self.text = report[start:end].removeprefix("error: ").removeprefix(_OURS).strip()
+        self.text = report[start:end].removeprefix("error: ")
+        self.text = _RAISED_BY_MODULE.sub("", self.text).strip()
         self.line = self.column = 0
         if positions and positions[-1]["file"] == SCRIPT:
             self.line, self.column = int(positions[-1]["line"]), int(positions[-1]["column"])

@@ -1,7 +1,8 @@
-"""``while`` for an interpreter that has none: rewritten into ``for`` before it is parsed. Source: ``kpt.md`` 4.9.
+"""What upstream's dialect has and the interpreter has not, translated before a script is parsed: ``while`` and tabs.
 
 ``while C:`` becomes ``for _ in <practically for ever>:`` with ``if not (C): break`` as its first statement, which
-leaves ``break``, ``continue`` and ``return`` of the body their meaning. All else stays as it is.
+leaves ``break``, ``continue`` and ``return`` of the body their meaning. Tabs indent to multiples of eight columns.
+All else stays as it is. Source: ``kpt.md`` 4.9.
 """
 
 import re
@@ -21,22 +22,24 @@ _TOKEN = re.compile(
     r"|(?P<other>.)",
     re.DOTALL,
 )
+_TAB = 8
+"""Columns."""
 _SEARCHED = 4096
 """Characters after a loop's header in which its body must begin: keeps the work linear."""
 _HEADER = "for _while in range(2147483647):"
 
 
 @dataclass(slots=True)
-class Rewritten:
-    """A script without ``while``."""
+class Translated:
+    """A script that the interpreter can parse."""
 
     text: str
-    _inserted: list[int] = field(default_factory=list)
+    inserted: list[int] = field(default_factory=list)
     """The numbers of the lines that the original has not, ascending."""
 
     def original_line(self, line: int) -> int:
         """Return where a line of ``text`` stands in the script as it was written."""
-        return max(1, line - bisect_right(self._inserted, line))
+        return max(1, line - bisect_right(self.inserted, line))
 
 
 @dataclass(slots=True)
@@ -48,28 +51,49 @@ class _Loop:
     indent: str
 
 
-def rewrite_loops(source: str) -> Rewritten:
-    """Return ``source`` with its ``while`` loops as ``for`` loops; what does not parse is left to the parser."""
-    if "while" not in source:
-        return Rewritten(source)
-    text, last = "", 0
+def translate(source: str) -> Translated:
+    """Return ``source`` in the interpreter's dialect; what does not parse is left to the parser."""
+    if "\t" in source:
+        source = _without_tabs(source)
+    return _without_while(source) if "while" in source else Translated(source)
+
+
+def _without_tabs(source: str) -> str:
+    """Write tabs outside of strings as spaces: one each, or up to the next multiple of eight in an indentation."""
+    parts = []
+    depth, at_start = 0, True
+    for token in _TOKEN.finditer(source):
+        kind, text = token.lastgroup, token.group()
+        if kind == "space":
+            text = text.expandtabs(_TAB) if at_start else text.replace("\t", " ")
+        depth = max(0, depth + (kind == "open") - (kind == "close"))
+        at_start = kind == "newline" and depth == 0
+        parts.append(text)
+    return "".join(parts)
+
+
+def _without_while(source: str) -> Translated:
+    parts: list[str] = []
     inserted: list[int] = []
+    last, line = 0, 1
     for loop in _loops(source):
         spread = loop.condition.count("\n")
         check = f"if not ({loop.condition}): break"
         end = source.find("\n", loop.end)
         end = len(source) if end < 0 else end
         rest = source[loop.end : end]
-        text += source[last : loop.start] + _HEADER + "\n" * spread
-        first = text.count("\n") + 2
         if rest.strip() and not rest.lstrip().startswith("#"):
-            text += f"\n{loop.indent} {check}\n{loop.indent} {rest.lstrip()}"
-            inserted += range(first, first + spread + 2)
+            added = f"\n{loop.indent} {check}\n{loop.indent} {rest.lstrip()}"
+            new = spread + 2
         else:
-            text += f"\n{_body_indent(source, end + 1)}{check}"
-            inserted += range(first, first + spread + 1)
+            added = f"\n{_body_indent(source, end + 1)}{check}"
+            new = spread + 1
+        parts += [source[last : loop.start], _HEADER, "\n" * spread, added]
+        line += source.count("\n", last, end)
+        inserted += range(line + 1, line + new + 1)
+        line += new
         last = end
-    return Rewritten(text + source[last:], inserted)
+    return Translated("".join([*parts, source[last:]]), inserted)
 
 
 def _body_indent(source: str, start: int) -> str:
@@ -99,7 +123,7 @@ def _loops(source: str) -> Iterator[_Loop]:
         depth = max(0, depth + (kind == "open") - (kind == "close"))
         if kind == "word" and text == "while" and at_start:
             loop, lambdas = _Loop(token.start(), 0, "", indent), 0
-        elif loop is not None and text == "lambda":
+        elif loop is not None and text == "lambda" and depth == 0:
             lambdas += 1
         elif loop is not None and text == ":" and depth == 0:
             if lambdas == 0:
