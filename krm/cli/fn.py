@@ -102,3 +102,98 @@ def sink(folder: str) -> None:
         from krm.cli.fn_streams import sink as run
 
         run(folder)
+
+
+class _WithArguments(click.Command):
+    """Keeps what stands behind ``--`` apart from the command's own arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_ARGUMENTS] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
+_ARGUMENTS = "krm.cli.fn.arguments"
+_SELECTED = ("api-version", "kind", "name", "namespace")
+
+
+def _selector_options(command: _Command) -> _Command:
+    """Add ``--match-*`` and ``--exclude-*``: one selector each."""
+    for what, purpose in (("exclude", "Leave out"), ("match", "Choose")):
+        for field in ("annotations", "labels"):
+            command = click.option(
+                f"--{what}-{field}", multiple=True, metavar="NAME=VALUE", help=f"{purpose} resources by {field}."
+            )(command)
+        for field in reversed(_SELECTED):
+            command = click.option(f"--{what}-{field}", default="", help=f"{purpose} resources by {field}.")(command)
+    return command
+
+
+@cli.command(cls=_WithArguments, name="eval", options_metavar="[OPTIONS]", epilog="Behind --: [KIND] NAME=VALUE ...")
+@click.argument("folder", metavar="[DIR|-]", default=".")
+@click.option("-i", "--image", default="", help="The function's image.")
+@click.option("--exec", "command", default="", metavar="COMMAND", help="A program of this machine as the function.")
+@click.option("-t", "--tag", default="", help="Tag or version range, over the image's own.")
+@click.option("--fn-config", type=_FOLDER, metavar="FILE", help="The function's configuration.")
+@_selector_options
+@click.option("-s", "--save", is_flag=True, help="Save the function in the Kptfile when it succeeded.")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["mutator", "validator"]),
+    default="mutator",
+    show_default=True,
+    help="What it is saved as.",
+)
+@_output_options
+@_runner_options
+@click.option("-e", "--env", "variables", multiple=True, metavar="NAME[=VALUE]", help="For containers.")
+@click.option(
+    "--mount", "mounts", multiple=True, metavar="type=TYPE,src=SOURCE,dst=TARGET[,rw=true]", help="For containers."
+)
+@click.option("--network", is_flag=True, help="Let containers use the network of this machine.")
+@click.option("--as-current-user", is_flag=True, help="Run containers as this user instead of nobody.")
+@click.pass_context
+def evaluate(context: click.Context, /, folder: str, **given: Any) -> None:
+    """Run one function on the resources of a folder or of standard input."""
+    from krm.cli.failures import reported_failures
+
+    with reported_failures():
+        from krm.cli.fn_eval import EvalOptions, run, selector
+        from krm.cli.function_runners import RunnerOptions
+
+        match, exclude = (
+            selector(
+                {name.replace("-", "_"): given[f"{what}_{name.replace('-', '_')}"] for name in _SELECTED},
+                given[f"{what}_labels"],
+                given[f"{what}_annotations"],
+            )
+            for what in ("match", "exclude")
+        )
+        run(
+            EvalOptions(
+                folder,
+                image=given["image"],
+                exec=given["command"],
+                tag=given["tag"],
+                config=given["fn_config"],
+                arguments=context.meta.get(_ARGUMENTS, ()),
+                match=match,
+                exclude=exclude,
+                save_as=given["kind"] if given["save"] else "",
+                output=given["output"],
+                results=given["results_dir"],
+                truncate=given["truncate_output"],
+                runners=RunnerOptions(
+                    image_prefix=given["image_prefix"],
+                    executables=given["executables"],
+                    allow_network=given["network"],
+                    image_pull_policy=given["image_pull_policy"],
+                    mounts=given["mounts"],
+                    variables=given["variables"],
+                    as_current_user=given["as_current_user"],
+                ),
+            )
+        )
