@@ -39,6 +39,7 @@ check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m apiserver.settings_reference --check
 	$(BIN)/python -m apiserver.openapi_documents --check
+	$(BIN)/python -m krm.functions.reference --check
 
 bench: $(VENV)/.dev tools ## the measurements of docs/benchmarks.md
 	$(BIN)/python bench/run.py $(ARGS)
