@@ -10,7 +10,8 @@ from krm.package.merge.associative_lists import ListKeys
 from krm.package.merge.conflicts import Conflict
 from krm.package.merge.document_merge import merge_documents
 from krm.package.merge.kptfile_merge import merge_kptfiles
-from krm.package.yaml_reader import decoded, read_document, read_documents
+from krm.package.merge.resource_files import UnreadableFile
+from krm.package.yaml_reader import YamlError, decoded, read_document, read_documents
 
 
 def merge_texts(
@@ -31,10 +32,11 @@ def merge_texts(
     that it cannot have a schema.
 
     Raises:
-        YamlError: a file is not one YAML document.
+        UnreadableFile: a file is not one YAML document.
         KptfileError: a Kptfile cannot be read.
     """
-    states = [read_document(text, strict=False) for text in (origin, updated, local)]
+    texts = {"origin": origin, "updated": updated, "local": local}
+    states = [_read(tree, text) for tree, text in texts.items()]
     if isinstance(states[2], dict) and _is_kptfile(states[2]):
         merged = merge_kptfiles(
             origin if states[0] is not None else None,
@@ -43,12 +45,26 @@ def merge_texts(
             update_upstream=update_upstream,
         )
         return merged.data, merged.conflicts
-    definitions = [definition for text in crds for definition in read_documents(text)]
+    definitions = [definition for text in crds for definition in _definitions(text)]
     if infer is None:
         infer = not any(isinstance(state, dict) and state.get("apiVersion") for state in states)
     lists = ListKeys.of_resources((*definitions, *states), infer=infer)
     result = merge_documents(*map(decoded, (origin, updated, local)), lists=lists)
     return (result.text or "").encode(), result.conflicts
+
+
+def _read(tree: str, text: bytes) -> Any:
+    try:
+        return read_document(text)
+    except YamlError as error:
+        raise UnreadableFile("document", tree, error) from None
+
+
+def _definitions(text: bytes) -> list[Any]:
+    try:
+        return read_documents(text)
+    except YamlError as error:
+        raise UnreadableFile("document", "definitions", error) from None
 
 
 def _is_kptfile(document: dict[str, Any]) -> bool:
