@@ -206,6 +206,8 @@ def _merged(items: list[Resource], before: dict[int, Place], result: FunctionRes
     returned = set(map(id, result.items))
     if len(returned) == len(before) == len(result.items) and not moved:
         return items
+    if len(returned) < len(result.items):
+        refuse_duplicates(result.items)
     merged = [item for item in items if id(item) in returned or id(item) not in before]
     merged += [item for item in result.items if id(item) not in before]
     refuse_duplicates(merged)

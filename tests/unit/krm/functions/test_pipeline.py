@@ -1,22 +1,16 @@
 import pytest
 from kpt_cases import DATA, load_package
+from render_packages import CONFIG_MAP, OwnFunctions, package
 
 from krm.functions.builtins import builtin_runner
 from krm.functions.pipeline import Rendered, render
 from krm.functions.resource import Resource
-from krm.functions.runner import FunctionResult, ResourceList
 from krm.package.contents import EXECUTABLE, Contents, File
 from krm.package.init import init_package
 from krm.package.kptfile import parse_kptfile
 from krm.package.yaml_reader import read_document, read_documents
 
 IMAGE = "ghcr.io/kptdev/krm-functions-catalog"
-
-
-def _package(pipeline: str = "", **files: str) -> dict[str, File]:
-    kptfile = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: app\n" + pipeline
-    named = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
-    return {path: File(text.encode()) for path, text in {"Kptfile": kptfile, **named}.items()}
 
 
 def _mutate(image: str, config: str = "", more: str = "") -> str:
@@ -26,23 +20,6 @@ def _mutate(image: str, config: str = "", more: str = "") -> str:
 
 def _render(contents: Contents) -> Rendered:
     return render(contents, builtin_runner())
-
-
-CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: y\n"
-
-
-class _Runner:
-    """Runs one Python function whatever the image; the pipeline cannot tell it from any other runner."""
-
-    def __init__(self, change: object) -> None:
-        self._change = change
-
-    def run(self, image: str, resources: ResourceList) -> FunctionResult:
-        items = self._change(resources.items)  # type: ignore[operator]
-        return FunctionResult(resources.items if items is None else items)
-
-    def require(self, image: str) -> None:
-        return
 
 
 def test_new_package_is_only_marked_as_rendered() -> None:
@@ -74,14 +51,11 @@ def test_setters_give_what_upstream_gives() -> None:
 
 
 def test_unknown_image_fails_with_its_name_and_a_remedy() -> None:
-    contents = load_package(DATA / "porch" / "nested-packages" / "nested-pkg")
-
-    rendered = _render(contents)
+    rendered = _render(package(_mutate("frobnicate:v0.5")))
 
     assert rendered.failed
-    assert rendered.contents == contents
-    assert f'function "{IMAGE}/starlark:v0.5" not found' in rendered.error
-    assert "no function runtime is configured" in rendered.error
+    assert f'function "{IMAGE}/frobnicate:v0.5" not found: it is not a built-in function' in rendered.error
+    assert rendered.cause in rendered.error
     assert rendered.results["exitCode"] == 1
 
 
@@ -89,7 +63,7 @@ def test_image_that_cannot_run_stops_the_package_before_any_function() -> None:
     seen: list[object] = []
     pipeline = _mutate("set-labels", "{a: b}", "  - exec: ./run.sh\n")
 
-    rendered = render(_package(pipeline), _Runner(seen.append))
+    rendered = render(package(pipeline), OwnFunctions(seen.append))
 
     assert seen == []
     assert "must run with `--allow-exec` option to allow running function binaries" in rendered.error
@@ -97,7 +71,7 @@ def test_image_that_cannot_run_stops_the_package_before_any_function() -> None:
 
 def test_only_changed_files_are_written_and_only_where_they_change() -> None:
     untouched = "# odd layout\napiVersion:   v1\r\nkind: Secret\nmetadata: {name: s, namespace:   prod}"
-    contents = _package(_mutate("set-namespace:v0.4.2", "{namespace: prod}"), a_yaml=CONFIG_MAP, b_yaml=untouched)
+    contents = package(_mutate("set-namespace:v0.4.2", "{namespace: prod}"), a_yaml=CONFIG_MAP, b_yaml=untouched)
     contents["a.yaml"] = File(contents["a.yaml"].data, EXECUTABLE)
     contents["logo.png"] = File(b"\xff\0")
 
@@ -112,7 +86,7 @@ def test_only_changed_files_are_written_and_only_where_they_change() -> None:
 def test_untouched_documents_of_a_changed_file_keep_their_bytes() -> None:
     text = f"# one\n{CONFIG_MAP}--- # two\napiVersion: x/v1\nkind:   Custom\nmetadata: {{ name: c }}\n---\n# nothing\n"
 
-    rendered = _render(_package(_mutate("set-namespace", "{namespace: prod}"), a_yaml=text))
+    rendered = _render(package(_mutate("set-namespace", "{namespace: prod}"), a_yaml=text))
 
     assert rendered.contents["a.yaml"].data.decode() == text.replace("  name: a\n", "  name: a\n  namespace: prod\n")
 
@@ -129,20 +103,20 @@ def test_untouched_documents_of_a_changed_file_keep_their_bytes() -> None:
     ],
 )
 def test_files_that_are_no_resources_fail_the_render(text: str, reason: str) -> None:
-    rendered = _render(_package(a_yaml=text))
+    rendered = _render(package(a_yaml=text))
 
     assert rendered.failed
     assert reason in rendered.error
 
 
 def test_kustomizations_and_ignored_files_need_not_be_resources() -> None:
-    contents = _package(kustomization_yaml="resources: []\n", sub__draft_yaml="a: [\n", _krmignore="# no\ndraft.yaml\n")
+    contents = package(kustomization_yaml="resources: []\n", sub__draft_yaml="a: [\n", _krmignore="# no\ndraft.yaml\n")
 
     assert _render(contents).error == ""
 
 
 def test_deep_json_is_refused() -> None:
-    contents = _package(a_json='{"a":' * 300 + "1" + "}" * 300)
+    contents = package(a_json='{"a":' * 300 + "1" + "}" * 300)
 
     assert "nested deeper than 256 levels" in _render(contents).error
 
@@ -150,7 +124,7 @@ def test_deep_json_is_refused() -> None:
 def test_json_stays_json() -> None:
     text = '{\n  "apiVersion": "v1",\n  "kind": "ConfigMap",\n  "metadata": {"name": "a"}\n}\n'
 
-    rendered = _render(_package(_mutate("set-labels", "{a: b}"), a_json=text))
+    rendered = _render(package(_mutate("set-labels", "{a: b}"), a_json=text))
 
     data = read_document(rendered.contents["a.json"].data)
     assert data["metadata"] == {"name": "a", "labels": {"a": "b"}}
@@ -163,28 +137,28 @@ def test_deleted_document_goes_with_its_separator() -> None:
     def drop(items: list[Resource]) -> list[Resource]:
         return [item for item in items if item.data["metadata"]["name"] != "b"]
 
-    rendered = render(_package(_mutate("x"), a_yaml=text), _Runner(drop))
+    rendered = render(package(_mutate("x"), a_yaml=text), OwnFunctions(drop))
 
     assert rendered.contents["a.yaml"].data.decode() == f"{CONFIG_MAP}---\n{CONFIG_MAP.replace('name: a', 'name: c')}"
 
 
 def test_file_whose_resources_are_all_deleted_is_removed() -> None:
-    rendered = render(_package(_mutate("x"), a_yaml=CONFIG_MAP), _Runner(lambda items: items[:1]))
+    rendered = render(package(_mutate("x"), a_yaml=CONFIG_MAP), OwnFunctions(lambda items: items[:1]))
 
     assert set(rendered.contents) == {"Kptfile"}
 
 
 def test_deleting_everything_removes_the_kptfile_too() -> None:
-    assert render(_package(_mutate("x"), a_yaml=CONFIG_MAP), _Runner(lambda _: [])).contents == {}
+    assert render(package(_mutate("x"), a_yaml=CONFIG_MAP), OwnFunctions(lambda _: [])).contents == {}
 
 
-def test_generated_resources_get_a_file_in_their_package() -> None:
+def test_generated_resources_get_a_file_in_theirpackage() -> None:
     made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "prod"}}
-    contents = _package()
-    sub = _package(_mutate("x"))
+    contents = package()
+    sub = package(_mutate("x"))
     contents["sub/Kptfile"] = sub["Kptfile"]
 
-    rendered = render(contents, _Runner(lambda items: [*items, Resource(dict(made))]))
+    rendered = render(contents, OwnFunctions(lambda items: [*items, Resource(dict(made))]))
 
     assert read_document(rendered.contents["sub/prod/secret_s.yaml"].data) == made
 
@@ -193,7 +167,7 @@ def test_moved_resource_keeps_its_text_and_leaves_its_file() -> None:
     def move(items: list[Resource]) -> None:
         items[-1].path = "b/c.yaml"
 
-    rendered = render(_package(_mutate("x"), a_yaml="# c\n" + CONFIG_MAP), _Runner(move))
+    rendered = render(package(_mutate("x"), a_yaml="# c\n" + CONFIG_MAP), OwnFunctions(move))
 
     assert "a.yaml" not in rendered.contents
     assert rendered.contents["b/c.yaml"].data.decode() == "# c\n" + CONFIG_MAP
@@ -211,25 +185,26 @@ def test_paths_that_functions_must_not_choose(path: str, reason: str) -> None:
     def move(items: list[Resource]) -> None:
         items[-1].path = path
 
-    contents = _package(_mutate("x"), a_yaml=CONFIG_MAP)
-    rendered = render(contents, _Runner(move))
+    contents = package(_mutate("x"), a_yaml=CONFIG_MAP)
+    rendered = render(contents, OwnFunctions(move))
 
     assert reason in rendered.error
-    assert rendered.contents == contents
+    assert rendered.contents["a.yaml"] is contents["a.yaml"]
+    assert set(rendered.contents) == set(contents)
 
 
 def test_function_output_must_be_resources() -> None:
     def spoil(items: list[Resource]) -> None:
         del items[-1].data["kind"]
 
-    rendered = render(_package(_mutate("x"), a_yaml=CONFIG_MAP), _Runner(spoil))
+    rendered = render(package(_mutate("x"), a_yaml=CONFIG_MAP), OwnFunctions(spoil))
 
     assert "output resource list must contain only KRM resources: a.yaml: resource must have `kind`" in rendered.error
 
 
 def test_validators_change_nothing() -> None:
     pipeline = "pipeline:\n  validators:\n  - image: set-labels\n    configMap: {a: b}\n"
-    rendered = _render(_package(pipeline, a_yaml=CONFIG_MAP))
+    rendered = _render(package(pipeline, a_yaml=CONFIG_MAP))
 
     assert rendered.contents["a.yaml"].data.decode() == CONFIG_MAP
     assert parse_kptfile(rendered.contents["Kptfile"].data).raw["status"]["renderStatus"]["validationSteps"]
@@ -239,16 +214,16 @@ def test_validators_change_nothing() -> None:
     ("breadth_first", "order"), [(False, ["a", "b", "root"]), (True, ["root", "a", "b"])], ids=["depth", "breadth"]
 )
 def test_packages_are_rendered_in_order(breadth_first: bool, order: list[str]) -> None:
-    contents = _package(_mutate("root"))
+    contents = package(_mutate("root"))
     if breadth_first:
         text = contents["Kptfile"].data.replace(
             b"  name: app\n", b"  name: app\n  annotations: {kpt.dev/bfs-rendering: 'true'}\n"
         )
         contents["Kptfile"] = File(text)
     for name in ("b", "a"):
-        contents[f"{name}/Kptfile"] = _package(_mutate(name))["Kptfile"]
+        contents[f"{name}/Kptfile"] = package(_mutate(name))["Kptfile"]
 
-    rendered = render(contents, _Runner(lambda _: None))
+    rendered = render(contents, OwnFunctions(lambda _: None))
 
     assert [item["image"].rpartition("/")[2] for item in rendered.results["items"]] == [
         f"{name}:latest" for name in order
@@ -257,11 +232,11 @@ def test_packages_are_rendered_in_order(breadth_first: bool, order: list[str]) -
 
 def test_subpackage_does_not_see_its_siblings() -> None:
     seen: list[set[str]] = []
-    contents = _package()
-    contents["a/Kptfile"] = _package(_mutate("x"))["Kptfile"]
-    contents["ab/Kptfile"] = _package()["Kptfile"]
+    contents = package()
+    contents["a/Kptfile"] = package(_mutate("x"))["Kptfile"]
+    contents["ab/Kptfile"] = package()["Kptfile"]
 
-    render(contents, _Runner(lambda items: seen.append({item.root_path for item in items})))
+    render(contents, OwnFunctions(lambda items: seen.append({item.root_path for item in items})))
 
     assert seen == [{"a/Kptfile"}]
 
@@ -270,19 +245,25 @@ def test_subpackage_does_not_see_its_siblings() -> None:
     "image", ["a:", "ab-.b/c", "a/a/", "a//a/a", "Foo/FarB", "generate-folders@v0.1.0", "patch@_@x"]
 )
 def test_malformed_image_is_refused(image: str) -> None:
-    rendered = _render(_package(_mutate(f"'{image}'")))
+    rendered = _render(package(_mutate(f"'{image}'")))
 
     assert "Field: `pipeline.mutators[0].image`" in rendered.error
 
 
 def test_version_range_that_cannot_be_resolved_is_told() -> None:
-    rendered = _render(_package(_mutate("set-labels", "{a: b}", "    tag: ~0.2\n")))
+    rendered = _render(package(_mutate("set-labels", "{a: b}", "    tag: ~7.2\n")))
 
-    assert 'no tag could be found matching the version constraint "~0.2"' in rendered.error
+    assert rendered.cause == 'no tag could be found matching the version constraint "~7.2"'
+
+
+def test_version_range_runs_the_newest_tag_in_it() -> None:
+    rendered = _render(package(_mutate("set-labels", "{a: b}", "    tag: ~0.1\n")))
+
+    assert rendered.results["items"][0]["image"] == f"{IMAGE}/set-labels:v0.1.5"
 
 
 def test_results_name_every_step() -> None:
-    rendered = _render(_package(_mutate("set-labels:v0.2", "{a: b}", "    name: mark\n"), a_yaml=CONFIG_MAP))
+    rendered = _render(package(_mutate("set-labels:v0.2", "{a: b}", "    name: mark\n"), a_yaml=CONFIG_MAP))
 
     assert rendered.results["kind"] == "FunctionResultList"
     assert rendered.results["items"] == [

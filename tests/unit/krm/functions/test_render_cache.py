@@ -1,0 +1,205 @@
+"""What is remembered of renders, and that it is what rendering would have given."""
+
+import pickle
+
+import pytest
+from kpt_cases import DATA, load_package
+from render_packages import CONFIG_MAP, Change, OwnFunctions, mutate, package
+
+from krm.functions.builtins import builtin_runner
+from krm.functions.pipeline import Rendered, render
+from krm.functions.render_cache import RenderCache
+from krm.functions.resource import Resource
+from krm.package.contents import EXECUTABLE, Contents, File
+
+PLENTY = 1 << 20
+CASES = sorted((DATA / "kpt" / "fn-render").iterdir()) + sorted((DATA / "kpt" / "catalog").iterdir())
+
+
+def _comparable(rendered: Rendered) -> object:
+    return rendered.contents, rendered.results, rendered.error, rendered.failed, rendered.status
+
+
+def _mark(items: list[Resource]) -> None:
+    for item in items:
+        if item.data["kind"] != "Kptfile":
+            item.data["data"] = {"marked": "yes"}
+
+
+def _grow(items: list[Resource]) -> None:
+    for item in items:
+        if item.data["kind"] != "Kptfile":
+            item.data["metadata"]["name"] += "-x"
+
+
+def _rendered(contents: Contents, runner: OwnFunctions, cache: RenderCache) -> Rendered:
+    return render(contents, runner, cache=cache)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_remembered_renders_are_what_rendering_gives(case: object) -> None:
+    """Three rounds of render and save, with and without a cache, for every conformance case."""
+    cache = RenderCache(64 << 20)
+    contents: Contents = load_package(case)  # type: ignore[arg-type]
+    for _ in range(3):
+        remembering = render(contents, builtin_runner(), cache=cache)
+        plain = render(contents, builtin_runner())
+        assert _comparable(remembering) == _comparable(plain)
+        contents = plain.contents
+
+
+def test_output_that_is_rendered_again_runs_no_function() -> None:
+    runner, cache = OwnFunctions(_mark), RenderCache(PLENTY)
+    first = _rendered(package(mutate("x"), a_yaml=CONFIG_MAP), runner, cache)
+    runner.calls.clear()
+
+    again = _rendered(first.contents, runner, cache)
+
+    assert runner.calls == []
+    assert again.contents == first.contents
+    assert again.results == first.results
+
+
+def test_same_package_is_not_rendered_twice() -> None:
+    runner, cache = OwnFunctions(_mark), RenderCache(PLENTY)
+    contents = package(mutate("x"), a_yaml=CONFIG_MAP)
+    first = _rendered(contents, runner, cache)
+    runner.calls.clear()
+
+    assert _comparable(_rendered(dict(contents), runner, cache)) == _comparable(first)
+    assert runner.calls == []
+
+
+def test_function_whose_output_is_no_fixpoint_runs_again() -> None:
+    runner, cache = OwnFunctions(_grow), RenderCache(PLENTY)
+    contents: Contents = package(mutate("x"), a_yaml=CONFIG_MAP)
+    for rounds in range(1, 4):
+        contents = _rendered(contents, runner, cache).contents
+        assert f"name: a{'-x' * rounds}\n" in contents["a.yaml"].data.decode()
+
+
+def test_function_that_sees_the_status_is_not_fooled() -> None:
+    """It writes down what the render before it said: no two renders in a row see the same status."""
+
+    def copy_status(items: list[Resource]) -> None:
+        items[1].data["data"] = {"steps": str(items[0].data.get("status", {}).get("renderStatus"))}
+
+    runner, cache = OwnFunctions(copy_status), RenderCache(PLENTY)
+    remembered: Contents = package(mutate("x"), a_yaml=CONFIG_MAP)
+    plain = remembered
+    for _ in range(3):
+        remembered = _rendered(remembered, runner, cache).contents
+        plain = render(plain, OwnFunctions(copy_status)).contents
+        assert remembered == plain
+
+
+def test_what_may_come_out_differently_is_not_remembered() -> None:
+    runner, cache = OwnFunctions(_mark, deterministic=False), RenderCache(PLENTY)
+    contents = package(mutate("x"), a_yaml=CONFIG_MAP)
+
+    _rendered(contents, runner, cache)
+    _rendered(contents, runner, cache)
+
+    assert runner.calls == ["x", "x"]
+    assert cache.size == 0
+
+
+def test_script_that_reads_the_clock_is_not_remembered() -> None:
+    source = 'load("time.star", "time")\nx = time.now()\n'
+    config = f"apiVersion: fn.kpt.dev/v1alpha1\nkind: StarlarkRun\nmetadata:\n  name: s\nsource: {source!r}\n"
+    pipeline = "pipeline:\n  mutators:\n  - {image: starlark, configPath: s.yaml}\n"
+    cache = RenderCache(PLENTY)
+
+    render(package(pipeline, s_yaml=config), builtin_runner(), cache=cache)
+
+    assert cache.size == 0
+
+
+def test_failures_are_not_remembered() -> None:
+    def fail(_: list[Resource]) -> None:
+        raise RuntimeError
+
+    runner, cache = OwnFunctions(fail), RenderCache(PLENTY)
+    for _ in range(2):
+        assert _rendered(package(mutate("x")), runner, cache).failed
+    assert runner.calls == ["x", "x"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a.yaml": File(CONFIG_MAP.encode() + b"# more\n")},
+        {"b.txt": File(b"")},
+        {"a.yaml": File(CONFIG_MAP.encode(), EXECUTABLE)},
+    ],
+    ids=["bytes", "files", "modes"],
+)
+def test_any_change_of_the_package_renders(change: dict[str, File]) -> None:
+    runner, cache = OwnFunctions(_mark), RenderCache(PLENTY)
+    contents = package(mutate("x"), a_yaml=CONFIG_MAP)
+    _rendered(contents, runner, cache)
+    runner.calls.clear()
+
+    rendered = _rendered({**contents, **change}, runner, cache)
+
+    assert runner.calls
+    assert rendered.contents.keys() == {**contents, **change}.keys()
+
+
+def test_cache_keeps_to_its_size() -> None:
+    cache = RenderCache(10_000)
+    for number in range(50):
+        _rendered(package(mutate("x"), a_yaml=CONFIG_MAP.replace("one", f"one{number}")), OwnFunctions(_mark), cache)
+        assert cache.size <= 10_000
+    assert cache.size > 0
+
+
+def test_looking_ahead_is_not_observed() -> None:
+    class Counter:
+        seen = 0
+
+        def enters(self, package: str) -> None:
+            self.seen += 1
+
+        def starts(self, record: object) -> None:
+            self.seen += 1
+
+        def ends(self, record: object) -> None:
+            self.seen += 1
+
+    counter = Counter()
+    runner = OwnFunctions(_mark)
+    render(package(mutate("x"), a_yaml=CONFIG_MAP), runner, cache=RenderCache(PLENTY), observer=counter)
+
+    assert counter.seen == 3
+    assert len(runner.calls) > 1
+
+
+def test_another_process_can_look_ahead_for_the_one_that_remembers() -> None:
+    """A pool's workers render; what they send back is enough for the parent to remember."""
+    runner, cache = OwnFunctions(_mark), RenderCache(PLENTY)
+    contents = package(mutate("x"), a_yaml=CONFIG_MAP)
+    sent = pickle.loads(pickle.dumps(render(contents, runner, look_ahead=True)))  # noqa: S301 - our own
+
+    cache.add(contents, sent)
+
+    assert _comparable(cache.find(contents) or sent) == _comparable(sent)
+    assert cache.find(sent.contents) is not None
+
+
+def test_deleting_and_adding_files_is_remembered() -> None:
+    def rewrite(items: list[Resource]) -> list[Resource]:
+        made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+        return [items[0], *(item for item in items[1:] if item.data["kind"] == "Secret")] + (
+            [] if any(item.data["kind"] == "Secret" for item in items) else [Resource(made)]
+        )
+
+    change: Change = rewrite
+    runner, cache = OwnFunctions(change), RenderCache(PLENTY)
+    contents = package(mutate("x"), a_yaml=CONFIG_MAP)
+    first = _rendered(contents, runner, cache)
+    runner.calls.clear()
+
+    assert set(_rendered(contents, runner, cache).contents) == {"Kptfile", "secret_s.yaml"}
+    assert set(_rendered(first.contents, runner, cache).contents) == {"Kptfile", "secret_s.yaml"}
+    assert runner.calls == []
