@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from krm.functions.go_text import quoted
 from krm.functions.step_record import StepRecord
 
 _SHOWN_LINES = 4
@@ -26,10 +27,12 @@ class FunctionOutput:
     truncate: bool = True
     packages: int = field(default=0, init=False)
     succeeded: int = field(default=0, init=False)
+    _is_blank: bool = field(default=True, init=False)
+    """Whether the last line was."""
 
     def enters(self, package: str) -> None:
         """Print the package's title."""
-        if self.packages:
+        if not self._is_blank:
             self._print("")
         self.packages += 1
         self._print(f'Package "{self._display(package)}":')
@@ -38,24 +41,27 @@ class FunctionOutput:
         """Print that the function runs, and on what."""
         on = "" if record.selected is None else f" on {record.selected} resource(s)"
         on += f' on package "{self._display(record.package)}"' if self.root else ""
-        self._print(f'[RUNNING] "{_name(record)}"{on}')
+        self._print(f"[RUNNING] {_name(record)}{on}")
 
     def ends(self, record: StepRecord) -> None:
         """Print how the function went, and what it reported."""
         self.succeeded += not record.exit_code
         verdict = "FAIL" if record.exit_code else "PASS"
-        self._print(f'[{verdict}] "{_name(record)}" in {_duration(record.seconds)}')
+        self._print(f"[{verdict}] {_name(record)} in {_duration(record.seconds)}")
         if record.results:
             self._block("[Results]", [result_line(result) for result in record.results])
         if record.stderr.strip():
             self._block("Stderr", record.stderr.strip("\n").split("\n"))
         if record.exit_code:
-            self._print(f"  Exit code: {record.exit_code}\n")
+            self._print(f"  Exit code: {record.exit_code}")
+            self._print("")
 
     def summary(self, *, failed: bool) -> None:
         """Print how many functions ran in how many packages."""
+        if not self._is_blank:
+            self._print("")
         if not failed:
-            self._print(f"\nSuccessfully executed {self.succeeded} function(s) in {self.packages} package(s).")
+            self._print(f"Successfully executed {self.succeeded} function(s) in {self.packages} package(s).")
         elif self.succeeded:
             self._print(f"Partially executed {self.succeeded} function(s) in {self.packages} package(s).")
         else:
@@ -73,6 +79,7 @@ class FunctionOutput:
             self._print(f"    ...({left} line(s) truncated, use '--truncate-output=false' to disable)")
 
     def _print(self, line: str) -> None:
+        self._is_blank = not line
         print(_CONTROL.sub("", line), file=self.stream, flush=True)
 
 
@@ -93,7 +100,7 @@ def _reference_parts(reference: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _name(record: StepRecord) -> str:
-    return record.image or record.function.exec
+    return quoted(record.image or record.function.exec)
 
 
 def _duration(seconds: float) -> str:

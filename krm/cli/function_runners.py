@@ -2,8 +2,9 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ def runner_of(options: RunnerOptions) -> FunctionRunner:
     return function_runner(
         image_prefix=prefix_of(options),
         executables=_executables(options.executables),
-        containers=_containers(options, os.environ),
+        containers=partial(_containers, options) if _has_container_runtime() else None,
         environment=os.environ,
         remedies=[_REMEDY],
     )
@@ -86,20 +87,22 @@ def _executables(given: Sequence[str]) -> "list[Executable]":
     return allowed
 
 
-def _containers(options: RunnerOptions, environment: Mapping[str, str]) -> "ContainerOptions | None":
-    name = environment.get(_RUNTIME_VARIABLE, "")
-    if not name and shutil.which(_DEFAULT_RUNTIME) is None:
-        return None
+def _has_container_runtime() -> bool:
+    return bool(os.environ.get(_RUNTIME_VARIABLE)) or shutil.which(_DEFAULT_RUNTIME) is not None
+
+
+def _containers(options: RunnerOptions) -> "ContainerOptions":
     from krm.functions.containers import ContainerOptions, ContainerRuntime, InvalidMount, Mount, PullPolicy
 
-    if name and name not in list(ContainerRuntime):
+    name = os.environ.get(_RUNTIME_VARIABLE) or _DEFAULT_RUNTIME
+    if name not in list(ContainerRuntime):
         raise CommandFailed(f'{_RUNTIME_VARIABLE}="{name}" must be one of {", ".join(ContainerRuntime)}')
     try:
         mounts = tuple(map(Mount.parse, options.mounts))
     except InvalidMount as error:
         raise CommandFailed(str(error)) from None
     return ContainerOptions(
-        runtime=ContainerRuntime(name or _DEFAULT_RUNTIME),
+        runtime=ContainerRuntime(name),
         allow_network=options.allow_network,
         pull=PullPolicy(options.image_pull_policy),
         user=f"{os.getuid()}:{os.getgid()}" if options.as_current_user else "nobody",

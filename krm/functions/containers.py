@@ -175,6 +175,6 @@ def _explained(image: str, finished: Finished) -> Finished:
     """Leave out what the runtime says while it pulls, and say what it means when it could not."""
     lines = [line for line in finished.stderr.splitlines(keepends=True) if not _PROGRESS.fullmatch(line.rstrip(b"\n"))]
     if finished.exit_code == _RUNTIME_FAILED:
-        advice = "if it is an image of this machine only, use the image pull policy IfNotPresent or Never"
-        lines.append(f'function image "{image}" could not be run by the container runtime; {advice}\n'.encode())
+        advice = "if it is in no registry, build it here and use the image pull policy IfNotPresent or Never"
+        lines.append(f'function image "{image}" did not start; {advice}\n'.encode())
     return replace(finished, stderr=b"".join(lines))

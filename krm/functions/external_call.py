@@ -44,7 +44,7 @@ class ExternalCall:
         A function that succeeds but writes no ResourceList has failed: nothing of what it was given is
         taken for deleted.
         """
-        stderr = finished.stderr.decode(errors="replace")
+        stderr = finished.stderr.decode(errors="replace").rstrip("\n")
         try:
             parsed = read_resource_list(finished.stdout)
         except (MalformedResourceList, YamlError) as error:
@@ -102,9 +102,7 @@ def _write_comments(resource: Resource, new: Mapping[Path, Comment]) -> None:
 
 
 def _with_line(text: str, line: str) -> str:
-    if not line:
-        return text
-    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}"
+    return "\n".join(filter(None, (text, line)))
 
 
 def refused(given: ResourceList, error: Exception) -> FunctionResult:

@@ -61,3 +61,33 @@ class RunnerChain:
             except FunctionNotFound as error:
                 remedies.append(error.remedy)
         raise FunctionNotFound(image, "; ".join([*remedies, *self._remedies]))
+
+
+class LateRunner:
+    """A runner that is made when it is first needed: most packages never need it."""
+
+    def __init__(self, make: Callable[[], FunctionRunner]) -> None:
+        self._make = make
+        self._made: FunctionRunner | None = None
+
+    def run(self, image: str, resources: ResourceList) -> FunctionResult:
+        """Run the function; see the port."""
+        return self._runner.run(image, resources)
+
+    def require(self, image: str) -> None:
+        """Make sure that the function could run; see the port."""
+        self._runner.require(image)
+
+    def resolve(self, image: str, constraint: str) -> str:
+        """Choose the tag; see the port."""
+        return self._runner.resolve(image, constraint)
+
+    def is_deterministic(self, image: str, config: FunctionConfig | None) -> bool:
+        """Say whether its output may be remembered; see the port."""
+        return self._runner.is_deterministic(image, config)
+
+    @property
+    def _runner(self) -> FunctionRunner:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
