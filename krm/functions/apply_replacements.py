@@ -20,10 +20,15 @@ from krm.functions.replacement_paths import FieldPathError, Place, find_places, 
 from krm.functions.resource import Resource
 from krm.functions.resource_ids import IndexedResource, ResourceIndex, ResourceSelector
 from krm.functions.runner import FunctionResult, ResourceList
+from krm.functions.work_budget import BudgetExceeded, WorkBudget
 from krm.package.yaml_reader import plain_copy, read_document, resolve_scalar
 
 _FAILURE = "failed to evaluate function: error: function failure"
 _STRICT: Version = (0, 1, 2)
+_IDENTITY = ("apiVersion", "kind", "metadata")
+"""Fields that say who a resource is."""
+_MOST_WORK = 1_000_000
+"""Values that one call may look at and write: a value copied into itself doubles with each replacement."""
 
 
 class _ReplacementError(Exception):
@@ -37,7 +42,7 @@ def apply_replacements(resources: ResourceList, version: Version) -> FunctionRes
         run = _Run(ResourceIndex(resources.items), strict=version >= _STRICT)
         for replacement in replacements:
             run.apply(replacement)
-    except (ReplacementConfigError, _ReplacementError, FieldPathError) as error:
+    except (ReplacementConfigError, _ReplacementError, FieldPathError, BudgetExceeded) as error:
         return FunctionResult.failure(resources, [{"message": str(error), "severity": "error"}], _FAILURE)
     return FunctionResult(resources.items)
 
@@ -47,6 +52,7 @@ class _Run:
 
     def __init__(self, index: ResourceIndex, *, strict: bool) -> None:
         self._index = index
+        self._budget = WorkBudget(_MOST_WORK)
         self._strict = strict
 
     def apply(self, replacement: Replacement) -> None:
@@ -56,30 +62,38 @@ class _Run:
         else:
             value, text = self._read(source)
         for target in replacement.targets:
+            self._budget.spend(self._index.effort(target.select.resource_id) * (1 + len(target.reject)))
             # Listed first, because what is written may change what the selector finds.
             chosen = [
                 entry for entry in self._index.candidates(target.select.resource_id) if self._is_target(entry, target)
             ]
             for entry in chosen:
-                for path in target.field_paths:
-                    self._write(entry.resource, path, target.options, value, text)
-                self._index.refresh(entry)
+                places = [
+                    place
+                    for path in target.field_paths
+                    for place in self._write(entry.resource, path, target.options, value, text)
+                ]
+                if any(place.path[:1] == (field,) for place in places for field in _IDENTITY):
+                    self._index.refresh(entry)
 
     def _read(self, source: Source) -> tuple[Any, str]:
         """Return the value of a source, and its text where it has one."""
-        found = list(self._two_at_most(source))
+        self._budget.spend(self._index.effort(source.resource_id))
+        found = self._two_at_most(source)
         if not found:
             raise _ReplacementError(f"nothing selected by {source.resource_id}")
         if len(found) > 1:
             raise _ReplacementError(f"multiple matches for selector {source.resource_id}")
         resource = found[0]
-        places = find_places(resource.data, read_path(source.field_path), strict=False, create=False)
+        places = find_places(resource.data, read_path(source.field_path), self._budget, strict=False, create=False)
         value = places[0].value if places else None
         if value is None or value in ({}, []):
             raise _ReplacementError(
                 f"fieldPath `{source.field_path}` is missing for replacement source {source.resource_id}"
             )
         if not source.options.delimiter:
+            # A copy, because one of the targets may be in it.
+            self._budget.spend_on(value, 0)
             return plain_copy(value), "" if isinstance(value, (dict, list)) else _text_at(resource, places[0])
         if isinstance(value, (dict, list)):
             raise _ReplacementError("delimiter option can only be used with scalar nodes")
@@ -104,18 +118,23 @@ class _Run:
         data = entry.resource.data
         if not target.select.accepts_metadata(data):
             return False
+        if not target.reject:
+            return True
         rejecting = [selector for selector in target.reject if not selector.empty and selector.accepts_metadata(data)]
         wanted = [known for known in entry.ids if target.select.resource_id.selects(known)]
         rejected = [_is_rejected(rejecting, known) for known in (entry.ids if self._strict else wanted)]
         return not any(rejected) if self._strict else not all(rejected)
 
-    def _write(self, resource: Resource, path: str, options: Options, value: Any, text: str) -> None:
-        places = find_places(resource.data, read_path(path), strict=self._strict, create=options.create)
+    def _write(self, resource: Resource, path: str, options: Options, value: Any, text: str) -> list[Place]:
+        places = find_places(resource.data, read_path(path), self._budget, strict=self._strict, create=options.create)
         if not places and self._strict:
             action = "find or create" if options.create else "find"
             raise _ReplacementError(f'unable to {action} field "{path}" in replacement target')
         for place in places:
-            place.set(self._replaced(resource, place, options, value, text))
+            new = self._replaced(resource, place, options, value, text)
+            self._budget.spend_on(new, len(place.path))
+            place.set(plain_copy(new))
+        return places
 
     def _replaced(self, resource: Resource, place: Place, options: Options, value: Any, text: str) -> Any:
         current = place.value
@@ -126,7 +145,7 @@ class _Run:
             joined = _joined(_text_at(resource, place), text, options)
             return _typed(joined, current if self._strict and current is not None else value)
         if not self._strict or not is_scalar or current is None or isinstance(current, (dict, list)):
-            return plain_copy(value)
+            return value
         typed = _typed(text, current)
         # A text that is none of the target's type keeps the type it had in the source.
         return value if isinstance(typed, str) and not isinstance(current, str) else typed

@@ -69,6 +69,8 @@ def _services(item: Resource) -> Iterator[Resource]:
     ):
         raise _SetError(f"{_SET_KIND} {now.name}: spec.services must be a list of names such as compute{_DOMAIN}")
     project = spec.get("projectID")
+    if isinstance(project, (dict, list)):
+        raise _SetError(f"{_SET_KIND} {now.name}: spec.projectID must be text")
     for service in dict.fromkeys(services):
         name = f"{now.name}-{service.removesuffix(_DOMAIN)}"
         metadata = {"name": name, **({"namespace": now.namespace} if now.namespace else {})}

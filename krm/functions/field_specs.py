@@ -11,6 +11,8 @@ from typing import Any
 from krm.functions.resource_ids import ResourceId, current_id
 from krm.functions.runner import FunctionConfig
 
+MAX_SPECS = 1000
+"""In one configuration; each is looked for in every resource."""
 _SEPARATOR = re.compile(r"(?<!\\)/")
 
 
@@ -119,6 +121,8 @@ def read_field_specs(config: FunctionConfig, key: str, old_key: str = "") -> lis
     specs = config.data.get(key) or []
     if not isinstance(specs, list):
         raise FieldSpecError(f"`{key}` must be a list")
+    if len(specs) > MAX_SPECS:
+        raise FieldSpecError(f"`{key}` has more than {MAX_SPECS} entries")
     return [_field_spec(spec, key) for spec in specs]
 
 

@@ -34,7 +34,7 @@ def _told(item: Resource) -> dict[str, Any]:
     return {
         "message": f"Resource name: [{identity_of(item.data).name}]",
         "severity": "info",
-        "file": file_of(item.path, item.index),
+        "file": file_of(item.path, None),
     }
 
 

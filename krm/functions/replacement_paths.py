@@ -5,12 +5,13 @@ be missing. Source: ``kpt.md`` 4.7.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from krm.functions.patterns import Pattern, PatternError
+from krm.functions.work_budget import WorkBudget
 from krm.package.yaml_reader import MAX_DEPTH
 
 MAX_PATH = 4096
@@ -70,7 +71,8 @@ class Place:
         self.owner[self.key] = value
 
 
-def read_path(text: str) -> list[Step]:
+@lru_cache(maxsize=1024)
+def read_path(text: str) -> tuple[Step, ...]:
     r"""Read a path: parts between dots, ``\.`` for a dot, ``[key]`` and ``[key=value]`` taken as a whole.
 
     Raises:
@@ -91,10 +93,12 @@ def read_path(text: str) -> list[Step]:
             steps.append(Step(bracket.replace("\\.", "."), literal=True))
     if len(steps) > MAX_DEPTH:
         raise FieldPathError(f"fieldPath has more than {MAX_DEPTH} parts: {text[:80]}...")
-    return steps
+    return tuple(steps)
 
 
-def find_places(data: dict[str, Any], steps: list[Step], *, strict: bool, create: bool) -> list[Place]:
+def find_places(
+    data: dict[str, Any], steps: Sequence[Step], budget: WorkBudget, *, strict: bool, create: bool
+) -> list[Place]:
     """Return the places that a path leads to, in order; with ``create``, what is missing is made.
 
     ``strict`` takes ``[key=value]`` for a regular expression (of the whole text) and all elements that match,
@@ -103,8 +107,9 @@ def find_places(data: dict[str, Any], steps: list[Step], *, strict: bool, create
 
     Raises:
         FieldPathError: the path leads into a scalar, names a field of a list, or an index far past its end.
+        BudgetExceeded: the way there goes through more than ``budget`` allows.
     """
-    walk = _Walk(strict, create)
+    walk = _Walk(budget, strict, create)
     places = [Place([data], 0, ())]
     for step in steps:
         places = [below for place in places for below in walk.below(place, step)]
@@ -122,10 +127,12 @@ def scalar_text(value: Any) -> str:
 class _Walk:
     """How to get from a place to those below it."""
 
+    budget: WorkBudget
     strict: bool
     create: bool
 
     def below(self, place: Place, step: Step) -> Iterator[Place]:
+        self.budget.spend(1)
         if place.value is None:
             if not self.create:
                 return
@@ -173,6 +180,7 @@ class _Walk:
             yield len(elements) - 1, True
 
     def _matching(self, elements: list[Any], name: str, value: str) -> Iterator[int]:
+        self.budget.spend(len(elements))
         pattern = _compiled(value) if self.strict else None
         wanted = value.replace("\\.", ".")
         for index, element in enumerate(elements):

@@ -4,7 +4,7 @@ A resource goes by the identity it has now and by those that earlier steps recor
 Source: ``kpt.md`` 4.7.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from krm.package.resource_identity import annotations_of, identity_of
 
 _PREVIOUS = "internal.config.kubernetes.io/previous"
 _DEFAULT_NAMESPACE = "default"
+_MOST_PREVIOUS = 100
+"""Former identities of one resource that count; real packages have a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,9 @@ def resource_ids(data: dict[str, Any]) -> tuple[ResourceId, ...]:
     now = current_id(data)
     annotations = annotations_of(data)
     fields = [annotations.get(_PREVIOUS + field) for field in ("Names", "Namespaces", "Kinds")]
-    names, namespaces, kinds = (field.split(",") if isinstance(field, str) else [] for field in fields)
+    names, namespaces, kinds = (
+        field.split(",", _MOST_PREVIOUS)[:_MOST_PREVIOUS] if isinstance(field, str) else [] for field in fields
+    )
     previous = (
         ResourceId(now.group, now.version, kind, name, namespace)
         for name, namespace, kind in zip(names, namespaces, kinds, strict=False)
@@ -105,14 +109,13 @@ class ResourceIndex:
 
     def candidates(self, wanted: ResourceId) -> Iterator[IndexedResource]:
         """Yield, in order, the resources one of whose identities ``wanted`` selects."""
-        places: Iterable[int] = range(len(self._entries))
-        if wanted.name:
-            places = sorted(self._by_name.get(wanted.name, ()))
-        elif wanted.kind:
-            places = sorted(self._by_kind.get(wanted.kind, ()))
-        for place in places:
+        for place in sorted(self._places(wanted)):
             if any(wanted.selects(known) for known in self._entries[place].ids):
                 yield self._entries[place]
+
+    def effort(self, wanted: ResourceId) -> int:
+        """Return how many resources must be looked at to find the candidates."""
+        return len(self._places(wanted))
 
     def refresh(self, entry: IndexedResource) -> None:
         """Take notice that the resource may go by other identities now."""
@@ -124,6 +127,13 @@ class ResourceIndex:
             self._by_kind[known.kind].discard(entry.place)
         entry.ids = ids
         self._enter(entry)
+
+    def _places(self, wanted: ResourceId) -> Collection[int]:
+        if wanted.name:
+            return self._by_name.get(wanted.name, ())
+        if wanted.kind:
+            return self._by_kind.get(wanted.kind, ())
+        return range(len(self._entries))
 
     def _enter(self, entry: IndexedResource) -> None:
         for known in entry.ids:

@@ -414,3 +414,48 @@ def test_many_replacements_on_many_resources_take_linear_time() -> None:
 
     assert result.items[999].data["spec"]["x"] == "a998"
     assert time.perf_counter() - started < 1
+
+
+def _repeated(replacement: str, times: int) -> FunctionConfig:
+    return config_of("apiVersion: fn.kpt.dev/v1alpha1\nkind: ApplyReplacements\nreplacements:\n" + replacement * times)
+
+
+INTO_ITSELF = """\
+- source: {{kind: ConfigMap, fieldPath: {source}}}
+  targets: [{{select: {{kind: ConfigMap}}, fieldPaths: [{targets}], options: {options}}}]
+"""
+DEEPER = INTO_ITSELF.format(source="data", targets="data.name", options="{create: true}")
+WIDER = INTO_ITSELF.format(source="data", targets="data.a, data.b", options="{create: true}")
+LONGER = INTO_ITSELF.format(source="data.name", targets="data.name", options="{delimiter: '-', index: -1}")
+
+
+@pytest.mark.parametrize(
+    ("replacement", "problem"),
+    [
+        (DEEPER, "nested deeper than 256 levels"),
+        (WIDER, "more than 1000000 values"),
+        (LONGER, "more than 1000000 values"),
+    ],
+    ids=["deeper", "wider", "longer"],
+)
+def test_values_that_grow_with_each_replacement_are_stopped(replacement: str, problem: str) -> None:
+    started = time.perf_counter()
+
+    results, _ = failure(LENIENT, SOURCE, _repeated(replacement, 300))
+
+    assert problem in results[0]["message"]
+    assert time.perf_counter() - started < 5
+
+
+def test_a_configuration_that_compares_everything_with_everything_is_stopped() -> None:
+    pod, _, _ = PODS.partition("---\n")
+    pods = "---\n".join(pod.replace("name: a", f"name: a{number}") for number in range(1000))
+    rejections = ", ".join(f"{{name: x{number}}}" for number in range(1000))
+    started = time.perf_counter()
+
+    results, _ = failure(
+        STRICT, pods, _config("{name: a1}", f"{{select: {{kind: Pod}}, reject: [{rejections}], fieldPaths: [spec.x]}}")
+    )
+
+    assert "more than 1000000 values would be looked at or written" in results[0]["message"]
+    assert time.perf_counter() - started < 5
