@@ -5,7 +5,7 @@ its one lock, so that threads would gain nothing, and what a render reports woul
 different packages run in parallel, each in a process of its own. Source: ``kpt.md`` 2.1–2.3 and 2.13.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -76,7 +76,7 @@ class Traversal:
             for child in package.children:
                 items += self.state.pop(child.path)
             try:
-                self.state[package.path] = self._pipeline(package, items)
+                self.state[package.path] = self._pipeline(package, items, package.resources)
             except InvalidKptfile as error:
                 self.state[package.path] = items
                 raise RenderError(f"pkg.render: pkg {package.display}: {error}", cause=str(error)) from None
@@ -103,20 +103,25 @@ class Traversal:
         packages = list(self.tree.root.walk())
         for package in packages[1:]:
             self._check(package)
-        items = self.resources
-        self.state = {"": items}
         for package in packages:
-            below = f"{package.path}/" if package.path else ""
-            scope = [item for item in items if item.package == package.path or item.package.startswith(below)]
+            scope = [item for below in package.walk() for item in self.state[below.path]]
+            unchecked = scope if package is self.tree.root else []
             try:
-                items = self.state[""] = _replaced(items, scope, self._pipeline(package, scope))
+                self._distribute(package, self._pipeline(package, scope, unchecked))
             except InvalidKptfile as error:
                 raise RenderError(f"pkg.render: pkg {package.display}: {error}", cause=str(error)) from None
             except _PipelineFailed as error:
-                self.state[""] = _replaced(items, scope, error.items)
+                self._distribute(package, error.items)
                 where = "" if package is self.tree.root else f"pkg {package.display}: "
                 text = f"pkg.render: pkg .:\n\tpipeline.run: {where}{error}"
                 raise RenderError(text, cause=error.cause) from None
+
+    def _distribute(self, package: Package, items: list[Resource]) -> None:
+        """Give the output of a package's pipeline back to the packages it belongs to."""
+        for below in package.walk():
+            self.state[below.path] = []
+        for item in items:
+            self.state.setdefault(item.package, []).append(item)
 
     def _check(self, package: Package) -> None:
         """Validate a pipeline as it stands in the Kptfile, before anything of the package runs."""
@@ -128,14 +133,17 @@ class Traversal:
             text = f"pkg.render: pkg {package.display}: {error}"
             raise RenderError(text, cause=str(error), is_recorded=package is not self.tree.root) from None
 
-    def _pipeline(self, package: Package, items: list[Resource]) -> list[Resource]:
-        """Run one package's mutators, all of which must be runnable, and then its validators."""
+    def _pipeline(self, package: Package, items: list[Resource], unchecked: Sequence[Resource]) -> list[Resource]:
+        """Run one package's mutators, all of which must be runnable, and then its validators.
+
+        ``unchecked`` are the ``items`` that were read and not made by a function, nor seen by a package before.
+        """
         self.packages += 1
         self.runner.observer.enters(package.path)
         mutators, validators = mutators_of(package.kptfile), validators_of(package.kptfile)
         for step in mutators + validators:
             check_config(step, package, self.tree)
-        if problem := krm_problem_of(items, "input"):
+        if problem := krm_problem_of(unchecked, "input"):
             self.records += [self.runner.refuse(step, package.path, problem) for step in (mutators + validators)[:1]]
             raise _PipelineFailed(problem, problem, items)
         try:
@@ -149,11 +157,3 @@ class Traversal:
             self.records.append(error.record)
             raise _PipelineFailed(str(error), error.cause, items) from None
         return items
-
-
-def _replaced(items: list[Resource], scope: list[Resource], output: list[Resource]) -> list[Resource]:
-    """Put what a package's pipeline made of its scope into the place of the scope."""
-    seen = set(map(id, scope))
-    left = set(map(id, output))
-    kept = [item for item in items if id(item) not in seen or id(item) in left]
-    return kept + [item for item in output if id(item) not in seen]
