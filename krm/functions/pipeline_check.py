@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from krm.functions.go_text import quoted
 from krm.functions.images import is_reference
 from krm.package.contents import Contents
 from krm.package.kptfile import Function, Kptfile
@@ -34,7 +35,7 @@ class InvalidKptfile(Exception):
     """A pipeline breaks a rule: which field, its value (empty when absent), and why."""
 
     def __init__(self, field: str, value: str, reason: str) -> None:
-        shown = f'\nValue: "{value}"' if value else ""
+        shown = f"\nValue: {quoted(value)}" if value else ""
         super().__init__(f"Kptfile is invalid:\nField: `{field}`{shown}\nReason: {reason}\n")
         self.field = field
         self.value = value
@@ -68,7 +69,7 @@ def check_pipeline(steps: Sequence[Step], contents: Contents, package: str, show
             _check_function(step.field, step.function)
             _check_config_file(step, contents, package, shown)
         except InvalidKptfile as error:
-            raise InvalidPipeline(f'invalid pipeline: function "{step.function.image}": {error}') from None
+            raise InvalidPipeline(f"invalid pipeline: function {quoted(step.function.image)}: {error}") from None
 
 
 def _check_function(field: str, function: Function) -> None:
@@ -78,7 +79,9 @@ def _check_function(field: str, function: Function) -> None:
         # The misspelling is upstream's, and what clients have seen.
         raise InvalidKptfile(field, "", "must specify a functon (`image` or `exec`) to execute")
     if function.image and not is_reference(function.image):
-        reason = f'function image reference "{function.image}" is invalid: it must be [registry/]name[:tag][@digest]'
+        reason = (
+            f"function image reference {quoted(function.image)} is invalid: it must be [registry/]name[:tag][@digest]"
+        )
         raise InvalidKptfile(f"{field}.image", function.image, reason)
     if function.config_map and function.config_path:
         reason = "functionConfig must not specify both `configMap` and `configPath` at the same time"
@@ -104,14 +107,16 @@ def _check_config_file(step: Step, contents: Contents, package: str, shown: str)
     field = f"{step.field}.configPath"
     file = contents.get(posixpath.join(package, posixpath.normpath(path)))
     if file is None:
-        reason = f'failed to open functionConfig from path "{path}": open {shown}/{path}: no such file or directory'
+        reason = (
+            f"failed to open functionConfig from path {quoted(path)}: open {shown}/{path}: no such file or directory"
+        )
         raise InvalidKptfile(field, path, reason)
     try:
         documents = read_documents(file.data)
     except YamlError as error:
-        raise InvalidKptfile(field, path, f'failed to read functionConfig "{path}": {error}') from None
+        raise InvalidKptfile(field, path, f"failed to read functionConfig {quoted(path)}: {error}") from None
     if len(documents) > 1:
-        reason = f'functionConfig "{path}" must not contain more than one config, got {len(documents)}'
+        reason = f"functionConfig {quoted(path)} must not contain more than one config, got {len(documents)}"
         raise InvalidKptfile(field, path, reason)
     if problem := krm_problem(documents[0] if documents else {}, path):
         raise InvalidKptfile(field, path, problem)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from krm.functions.annotation_reconciliation import ID, INDEX, INTERNAL, PATH, Pair
+from krm.functions.go_text import quoted
 from krm.functions.resource import Resource
 from krm.package.contents import path_problem
 from krm.package.resource_identity import annotations_of, identity_of
@@ -65,7 +66,7 @@ def refuse_duplicates(items: Iterable[Resource]) -> None:
         key = item.root_path, item.index
         if key in taken:
             index = "" if item.index is None else item.index
-            raise PlacementError(f'resource at path "{item.path}" and index "{index}" already exists')
+            raise PlacementError(f'resource at path {quoted(item.path)} and index "{index}" already exists')
         taken.add(key)
 
 
@@ -115,7 +116,7 @@ def _obey_annotations(item: Resource) -> None:
     path = _wish(annotations, PATH, item.path)
     index = _wish(annotations, INDEX, "" if item.index is None else str(item.index))
     if index and not (index.isascii() and index.isdigit() and len(index) <= _MOST_DIGITS):
-        raise PlacementError(f'resource at path "{path}" has index "{index}": an index is a number from 0')
+        raise PlacementError(f"resource at path {quoted(path)} has index {quoted(index)}: an index is a number from 0")
     item.data = without_transport_annotations(item.data)
     item.path, item.index = path, int(index) if index else None
 
@@ -138,7 +139,7 @@ def _checked(path: str) -> str:
         message = f"function must not modify resources outside of package: resource has path {cleaned}"
         raise PlacementError(message)
     if path.endswith("/") or cleaned == ".":
-        raise PlacementError(f'config.kubernetes.io/path cannot be a directory: "{path}"')
+        raise PlacementError(f"config.kubernetes.io/path cannot be a directory: {quoted(path)}")
     if problem := path_problem(cleaned):
         raise PlacementError(f"resource has path {cleaned[:80]!r}: {problem}")
     return cleaned

@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
+from krm.functions.go_text import quoted
 from krm.functions.images import parse_image
 from krm.functions.package_tree import Package, PackageTree
 from krm.functions.pipeline_check import InvalidKptfile, Step
@@ -28,8 +29,8 @@ def check_config(step: Step, package: Package, tree: PackageTree) -> None:
         image = step.function.image
         title = parse_image(image).base if image else step.function.exec
         reason = (
-            f'functionConfig resource for {step.kind} "{title}" is missing from path "{path}", '
-            f'this also occurs if "{path}" is part of a subpackage'
+            f"functionConfig resource for {step.kind} {quoted(title)} is missing from path {quoted(path)}, "
+            f"this also occurs if {quoted(path)} is part of a subpackage"
         )
         raise InvalidKptfile(f"{step.field}.configPath", path, reason)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from krm.functions.go_text import quoted
 from krm.functions.images import DEFAULT_PREFIX, is_version_constraint, parse_image
 from krm.functions.pipeline_check import Step
 from krm.functions.placement import Place, PlacementError, place_of, refuse_duplicates, settle
@@ -146,7 +147,7 @@ class StepRunner:
             record.fail(_not_found(prepared.image, error))
         except Exception as error:  # noqa: BLE001 - a function's defect is its step's failure, not the caller's
             problem = f"{type(error).__name__}: {error}"
-            record.fail(f'function runtime failed to evaluate function "{record.title}": {problem}')
+            record.fail(f"function runtime failed to evaluate function {quoted(record.title)}: {problem}")
         else:
             record.results, record.stderr, record.exit_code = result.results, result.stderr, result.exit_code
         record.seconds = perf_counter() - began
@@ -191,7 +192,7 @@ def _failed(problem: str, step: Step, package: str, image: str = "") -> StepFail
 
 
 def _not_found(image: str, error: FunctionNotFound) -> str:
-    return f'function runtime failed to evaluate function "{image}": {error}'
+    return f"function runtime failed to evaluate function {quoted(image)}: {error}"
 
 
 def _merged(items: list[Resource], before: dict[int, Place], result: FunctionResult, package: str) -> list[Resource]:

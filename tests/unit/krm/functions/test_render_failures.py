@@ -5,7 +5,7 @@ from render_packages import CONFIG_MAP, Change, OwnFunctions, annotated, mutate,
 
 from krm.functions.pipeline import render
 from krm.functions.resource import Resource
-from krm.functions.runner import ResourceList
+from krm.functions.runner import FunctionResult, ResourceList
 from krm.package.contents import File
 from krm.package.kptfile import parse_kptfile
 
@@ -185,3 +185,67 @@ def test_failed_validator_keeps_the_mutators_work_when_asked_to() -> None:
     assert rendered.failed
     assert "one" in _text(rendered.contents, "a.yaml")
     assert "half" not in _text(rendered.contents, "a.yaml")
+
+
+def _status(contents: dict[str, File]) -> dict[str, object]:
+    status: dict[str, object] = parse_kptfile(contents["Kptfile"].data).raw["status"]["renderStatus"]
+    return status
+
+
+def test_refused_command_is_in_the_status() -> None:
+    rendered = render(package("pipeline:\n  mutators:\n  - {exec: ./run.sh, name: local}\n"), OwnFunctions({}))
+
+    reason = "must run with `--allow-exec` option to allow running function binaries"
+    assert _status(rendered.contents) == {
+        "mutationSteps": [{"name": "local", "exec": "./run.sh", "executionError": reason, "exitCode": "1"}],
+        "errorSummary": f"local: {reason}",
+    }
+
+
+def test_standard_error_of_a_command_that_succeeds_is_in_the_status() -> None:
+    class Commands:
+        def run(self, command: str, resources: ResourceList) -> FunctionResult:
+            return FunctionResult(resources.items, stderr="hello\n")
+
+    contents = package("pipeline:\n  mutators:\n  - exec: ./run.sh\n")
+    rendered = render(contents, OwnFunctions({}), commands=Commands())
+
+    assert _status(rendered.contents) == {"mutationSteps": [{"exec": "./run.sh", "stderr": "hello\n", "exitCode": "0"}]}
+
+
+@pytest.mark.parametrize("image", ["one", "bad"])
+def test_status_is_only_written_where_it_is_wanted(image: str) -> None:
+    contents = package(mutate(image), a_yaml=CONFIG_MAP)
+
+    rendered = render(contents, OwnFunctions(FUNCTIONS), records_status=False)
+
+    assert rendered.contents["Kptfile"] is contents["Kptfile"]
+
+
+def test_breadth_first_gives_what_a_parent_made_of_a_subpackage_to_that_subpackage() -> None:
+    seen: dict[str, list[str]] = {}
+
+    def note(name: str) -> Change:
+        def run(items: list[Resource]) -> None:
+            seen[name] = [item.root_path for item in items]
+
+        return run
+
+    def drop(items: list[Resource]) -> list[Resource]:
+        note("root")(items)
+        return [item for item in items if item.path != "gone.yaml"]
+
+    contents = annotated(package(mutate("root"), a_yaml=CONFIG_MAP), "bfs-rendering")
+    for name in ("x", "x/y", "z"):
+        contents[f"{name}/Kptfile"] = package(mutate(name.replace("/", "-")))["Kptfile"]
+    contents["x/y/gone.yaml"] = contents["x/y/kept.yaml"] = File(CONFIG_MAP.encode())
+
+    rendered = render(contents, OwnFunctions({"root": drop, "x": note("x"), "x-y": note("x-y"), "z": note("z")}))
+
+    assert not rendered.failed
+    assert seen == {
+        "root": ["Kptfile", "a.yaml", "x/Kptfile", "z/Kptfile", "x/y/Kptfile", "x/y/gone.yaml", "x/y/kept.yaml"],
+        "x": ["x/Kptfile", "x/y/Kptfile", "x/y/kept.yaml"],
+        "x-y": ["x/y/Kptfile", "x/y/kept.yaml"],
+        "z": ["z/Kptfile"],
+    }
