@@ -16,7 +16,6 @@ from krm.package.yaml_reader import YamlError, resolve_scalar
 _UNSAFE = re.compile(r"^[\s\-?:,\[\]{}#&*!|>'\"%@`]|[\n\r\t]|:\s|:$|\s#|\s$|^(?:---|\.\.\.)(?:\s|$)")
 _UNSAFE_IN_FLOW = re.compile(r"[\[\]{},]")
 _SAFE_START = re.compile(r"(?!---)[\-?:][^\s,\[\]{}]")
-_BREAKS = "\x7f\x85\u2028\u2029\ufeff"
 _BMP = 0xFFFF
 
 
@@ -74,7 +73,7 @@ def written_scalar(value: str, style: str | None, *, in_flow: bool = False) -> s
     """Return the source of a scalar: plain only where that reads back as one plain scalar, empty as ``""``."""
     if not value:
         return '""'
-    if style == '"' or any(ord(char) < ord(" ") or char in _BREAKS for char in value):
+    if style == '"' or not value.isprintable():
         return _double_quoted(value)
     unsafe = _UNSAFE.search(value) and not (_SAFE_START.match(value) and not _UNSAFE.search("x" + value[1:]))
     if style == "'" or unsafe or (in_flow and _UNSAFE_IN_FLOW.search(value)):
