@@ -110,7 +110,7 @@ def _holds_list(data: Any) -> bool:
 
 
 def _write_text(dumper: Any, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text.strip("\n") else '"' if needs_quotes(text) else None
+    style = "|" if "\n" in text and text.strip("\n") else '"' if needs_quotes(text) else None
     node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
     return node
 

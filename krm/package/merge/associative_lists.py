@@ -23,7 +23,7 @@ MAX_COMMENT = 64 << 10
 _MAX_REFERENCES = 16
 """References followed from one node, so that a ring of them ends."""
 _DEFINITION = "#/definitions/"
-_INLINE = re.compile(r"#\s*(\{.*\})\s*\Z")
+_INLINE = re.compile(r"#\s*(\{.*\})\s*")
 _OWN_GROUP = re.compile(r"(?:[a-z]+/|[a-z0-9.]+\.k8s\.io/)?v[0-9][a-z0-9]*")
 """apiVersions of Kubernetes' own: no group, one word, or a name under ``k8s.io``."""
 _INLINE_WORDS = ("$ref", "x-kubernetes-")
@@ -138,14 +138,16 @@ def _in_any_element(path: Path) -> Path:
 
 
 def _inline(comment: str) -> Schema | None:
-    found = _INLINE.match(comment) if len(comment) <= MAX_COMMENT else None
-    if found is None:
+    if len(comment) > MAX_COMMENT or not may_have_inline(comment):
         return None
-    try:
-        schema = json.loads(found[1])
-    except (ValueError, RecursionError):
-        return None
-    return _resolved(schema) or None
+    for found in map(_INLINE.fullmatch, comment.splitlines()):
+        try:
+            schema = _resolved(json.loads(found[1])) if found else NO_SCHEMA
+        except (ValueError, RecursionError):
+            continue
+        if schema:
+            return schema
+    return None
 
 
 def _strategies(schema: Schema) -> list[str]:
