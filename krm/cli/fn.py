@@ -30,6 +30,8 @@ def _runner_options(command: _Command) -> _Command:
                      default=_PULL_POLICIES[0], show_default=True, help="When a container runtime pulls images."),
         click.option("--image-prefix", default="", metavar="PREFIX",
                      help="Goes before image names without a slash; default: KPT_IMAGE_PREFIX, else the catalog's."),
+        click.option("--schemas", type=_FOLDER, metavar="DIR",
+                     help="Folder of the OpenAPI documents that configurations of kubeconform may name."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -74,6 +76,7 @@ def render(folder: Path, *, allow_exec: bool, allow_network: bool, **given: Any)
                     executables=given["executables"],
                     allow_network=allow_network,
                     image_pull_policy=given["image_pull_policy"],
+                    schema_directory=given["schemas"],
                 ),
             )
         )
@@ -191,6 +194,7 @@ def evaluate(context: click.Context, /, folder: str, **given: Any) -> None:
                     executables=given["executables"],
                     allow_network=given["network"],
                     image_pull_policy=given["image_pull_policy"],
+                    schema_directory=given["schemas"],
                     mounts=given["mounts"],
                     variables=given["variables"],
                     as_current_user=given["as_current_user"],

@@ -36,6 +36,7 @@ class RunnerOptions:
     mounts: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     as_current_user: bool = False
+    schema_directory: Path | None = None
 
 
 def prefix_of(options: RunnerOptions) -> str:
@@ -62,6 +63,7 @@ def runner_of(options: RunnerOptions) -> FunctionRunner:
         containers=partial(_containers, options) if _has_container_runtime() else None,
         environment=os.environ,
         remedies=[_REMEDY],
+        schema_directory=options.schema_directory,
     )
 
 

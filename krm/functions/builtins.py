@@ -6,6 +6,7 @@ from importlib import import_module
 
 from krm.functions.builtin import Builtin
 from krm.functions.images import DEFAULT_PREFIX, Image, Version, parse_image
+from krm.functions.outside_tools import outside_tool
 from krm.functions.runner import (
     FunctionConfig,
     FunctionNotFound,
@@ -54,8 +55,11 @@ _MODULES = {
 class _Builtins(Mapping[str, Builtin]):
     """Imports a function's module when it is first asked for: a package uses a few of them, not all."""
 
+    def __init__(self, replaced: Mapping[str, Builtin]) -> None:
+        self._replaced = replaced
+
     def __getitem__(self, name: str) -> Builtin:
-        return _load(_MODULES[name])
+        return self._replaced.get(name) or _load(_MODULES[name])
 
     def __contains__(self, name: object) -> bool:
         return name in _MODULES
@@ -73,16 +77,22 @@ def _load(module: str) -> Builtin:
     return function
 
 
-BUILTINS: Mapping[str, Builtin] = _Builtins()
+BUILTINS: Mapping[str, Builtin] = _Builtins({})
 """All built-in functions by name."""
+
+
+def builtins_with(replaced: Mapping[str, Builtin]) -> Mapping[str, Builtin]:
+    """Return all built-in functions by name, some of them made for this process."""
+    return _Builtins(replaced)
 
 
 class BuiltinRunner:
     """Runs the built-in functions."""
 
-    def __init__(self, *, prefixes: Collection[str] = PREFIXES) -> None:
+    def __init__(self, *, prefixes: Collection[str] = PREFIXES, functions: Mapping[str, Builtin] = BUILTINS) -> None:
         """``prefixes`` are the registries whose images they stand in for, each with its closing slash."""
         self._prefixes = frozenset(prefixes)
+        self._functions = functions
 
     def run(self, image: str, resources: ResourceList) -> FunctionResult:
         """Run a function; see the port."""
@@ -119,9 +129,11 @@ class BuiltinRunner:
 
     def _named(self, image: Image, text: str) -> Builtin:
         prefixes = (_OWN_PREFIX,) if image.base in _OWN else self._prefixes
-        function = BUILTINS.get(image.base) if image.prefix in prefixes else None
+        function = self._functions.get(image.base) if image.prefix in prefixes else None
         if function is None:
-            names = ", ".join(sorted(BUILTINS))
+            if image.prefix in prefixes and (tool := outside_tool(image.base)):
+                raise FunctionNotFound(text, tool)
+            names = ", ".join(sorted(self._functions))
             raise FunctionNotFound(text, f"it is not a built-in function ({names}) under {DEFAULT_PREFIX}")
         return function
 

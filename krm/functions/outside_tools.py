@@ -23,4 +23,4 @@ OUTSIDE_TOOLS = {
 def outside_tool(base: str) -> str:
     """Return what the function ``base`` needs, for an error about it; empty for names the catalog does not have."""
     tool = OUTSIDE_TOOLS.get(base)
-    return f"{base} works with {tool}: let a container runtime run its image, or allow an executable" if tool else ""
+    return f"it is not built in, because it works with {tool}" if tool else ""

@@ -8,7 +8,8 @@ from krm.functions.builtins import builtin_runner
 from krm.functions.images import NEWEST, parse_image
 from krm.functions.kubeconform import check, kubeconform
 from krm.functions.resource import Resource
-from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
+from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, ResourceList
+from krm.functions.toolchain import function_runner
 from krm.package.yaml_reader import read_documents
 
 FAILED = "failed to evaluate function: error: function failure"
@@ -348,3 +349,26 @@ def test_a_function_can_be_made_for_a_schema_folder(tmp_path: Path) -> None:
     given = ResourceList([item], FunctionConfig(config, typed=config))
 
     assert kubeconform(tmp_path).run(given, parse_image("kubeconform"), NEWEST).exit_code == 0
+
+
+def test_the_toolchain_hands_the_schema_folder_on(tmp_path: Path) -> None:
+    (tmp_path / "v3.json").write_text(json.dumps(V3))
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"schema_location": "v3.json"}}
+    item = Resource.of_document(read_documents(CUSTOM)[0], "", path="a.yaml", index=0)
+    given = ResourceList([item], FunctionConfig(config, typed=config))
+
+    runner = function_runner(schema_directory=tmp_path)
+
+    assert runner.run("gcr.io/kpt-fn/kubeconform:v0.1", given).exit_code == 0
+    assert not runner.is_deterministic("gcr.io/kpt-fn/kubeconform:v0.1", given.config)
+
+
+@pytest.mark.parametrize(("base", "tool"), [("gatekeeper", "Rego"), ("render-helm-chart", "helm")])
+def test_functions_that_need_a_tool_of_their_own_say_which(base: str, tool: str) -> None:
+    with pytest.raises(FunctionNotFound, match=f"{base}.*it is not built in, because it works with .*{tool}"):
+        builtin_runner().require(f"gcr.io/kpt-fn/{base}:v0.2")
+
+
+def test_other_registries_keep_their_own_functions_of_these_names() -> None:
+    with pytest.raises(FunctionNotFound, match="it is not a built-in function"):
+        builtin_runner().require("example.com/gatekeeper:v0.2")
