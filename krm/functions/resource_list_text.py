@@ -175,6 +175,7 @@ def _as_list_item(block: str) -> str:
     """Indent a document as an item of a list in its key's column; comments above it stay above the dash."""
     lines = block.removesuffix("\n").split("\n")
     first = next((place for place, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
-    above = "".join(line + "\n" for line in lines[:first] if line.strip())
+    start = next(place for place in range(first + 1) if lines[place].strip())
+    above = "".join(line + "\n" for line in lines[start:first])
     below = "".join(f"  {line}\n" if line else "\n" for line in lines[first + 1 :])
     return f"{above}- {lines[first]}\n{below}"

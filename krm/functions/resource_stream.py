@@ -100,7 +100,7 @@ def _blocks(body: str, indent: str) -> Iterator[str]:
             if lines:
                 yield "\n".join(lines) + "\n"
             lines, above = [*above, line[len(indent) + 2 :]], []
-        elif line.startswith(f"{indent}#"):
+        elif line.startswith(f"{indent}#") or (above and not line):
             above.append(line[len(indent) :])
         else:
             # A comment in the dash's column inside an item was none of the next item's.
