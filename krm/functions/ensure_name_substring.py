@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from krm.functions.builtin import Builtin, Option
 from krm.functions.config_values import ConfigKind, text_map
-from krm.functions.field_specs import FieldSpec, FieldSpecError, read_field_specs
+from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, read_field_specs
 from krm.functions.renaming import Renames
 from krm.functions.resource import Resource
 from krm.functions.resource_ids import ResourceId, current_id
@@ -27,7 +27,7 @@ class _Edit:
 
     substring: str
     mode: str
-    specs: tuple[FieldSpec, ...]
+    specs: FieldSpecs
 
     def applied_to(self, name: str) -> str:
         """Return the name with the text in it."""
@@ -66,7 +66,7 @@ def _configure(config: FunctionConfig | None) -> _Edit:
         raise _ConfigError(f"unknown editMode: {mode}, only {_PREPEND} and {_APPEND} are allowed")
     if not substring:
         raise _ConfigError("substring must not be empty")
-    return _Edit(substring, mode, (_NAME, *specs))
+    return _Edit(substring, mode, FieldSpecs([_NAME, *specs]))
 
 
 def _inline(config: FunctionConfig) -> tuple[str, str]:
@@ -93,10 +93,9 @@ def _rename(items: list[Resource], edit: _Edit) -> dict[Identity, str]:
         before = identity_of(item.data)
         if before.kind in _EXCEPT:
             continue
-        for spec in edit.specs:
-            for found in spec.fields_of(item.data):
-                if isinstance(found.value, str):
-                    found.set(edit.applied_to(found.value))
+        for found in edit.specs.fields_of(item.data):
+            if isinstance(found.value, str):
+                found.set(edit.applied_to(found.value))
         after = identity_of(item.data).name
         if after != before.name:
             renamed[before] = after

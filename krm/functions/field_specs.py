@@ -4,8 +4,9 @@ Source: ``kpt.md`` 4.5 (v0.1.x), 4.8 (the path's syntax), 4.13 and 4.14.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from krm.functions.resource_ids import ResourceId, current_id
@@ -49,22 +50,27 @@ class FieldSpec:
     create: bool = False
     """Whether :meth:`maps_of` creates maps that are missing."""
 
-    def applies_to(self, data: dict[str, Any]) -> bool:
-        """Say whether the resource is of the group, version and kind."""
-        return ResourceId(self.group, self.version, self.kind).selects(current_id(data))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names on the path; ``[]`` behind a list's name says nothing that the data does not."""
+        return _names(self.path)
 
     @property
-    def names(self) -> list[str]:
-        """The names on the path; ``[]`` behind a list's name says nothing that the data does not."""
-        return [name.replace("\\/", "/").removesuffix("[]") for name in _SEPARATOR.split(self.path) if name]
+    def wanted(self) -> ResourceId:
+        """What a resource must be."""
+        return ResourceId(self.group, self.version, self.kind)
 
-    def fields_of(self, data: dict[str, Any]) -> list[FoundField]:
-        """Return the fields of a resource that are there; none when it is not of the kind.
+    def applies_to(self, data: dict[str, Any]) -> bool:
+        """Say whether the resource is of the group, version and kind."""
+        return self.wanted.selects(current_id(data))
+
+    def fields_in(self, data: dict[str, Any]) -> list[FoundField]:
+        """Return the fields of a resource, whatever its kind, that are there.
 
         Raises:
             FieldSpecError: the path leads into a scalar.
         """
-        return list(self._walk(data, self.names, ())) if self.applies_to(data) else []
+        return list(self._walk(data, 0, ()))
 
     def maps_of(self, data: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the maps at the path, of a resource of the kind; what of the path is there must be maps.
@@ -74,7 +80,7 @@ class FieldSpec:
         """
         return self._maps(data, self.names)
 
-    def _maps(self, value: Any, names: list[str]) -> Iterator[dict[str, Any]]:
+    def _maps(self, value: Any, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         if isinstance(value, list):
             for item in value:
                 yield from self._maps(item, names)
@@ -90,22 +96,52 @@ class FieldSpec:
             value[names[0]] = {}
         yield from self._maps(value[names[0]], names[1:])
 
-    def _walk(self, value: Any, names: list[str], path: tuple[str | int, ...]) -> Iterator[FoundField]:
-        if value is None or not names:
-            return
+    def _walk(self, value: Any, done: int, path: tuple[str | int, ...]) -> Iterator[FoundField]:
+        names = self.names
+        while isinstance(value, dict) and done < len(names):
+            name = names[done]
+            if name not in value:
+                return
+            path = (*path, name)
+            done += 1
+            if done == len(names):
+                yield FoundField(value, name, path)
+                return
+            value = value[name]
         if isinstance(value, list):
             for place, item in enumerate(value):
-                yield from self._walk(item, names, (*path, place))
-            return
-        if not isinstance(value, dict):
+                yield from self._walk(item, done, (*path, place))
+        elif value is not None and not isinstance(value, dict):
             raise FieldSpecError(f"considering field '{self.path}': expected a map at {'.'.join(map(str, path))}")
-        name, *rest = names
-        if name not in value:
-            return
-        if rest:
-            yield from self._walk(value[name], rest, (*path, name))
-        else:
-            yield FoundField(value, name, (*path, name))
+
+
+class FieldSpecs:
+    """Several specs, found by the kind they are for."""
+
+    def __init__(self, specs: Iterable[FieldSpec]) -> None:
+        self._by_kind: dict[str, list[FieldSpec]] = {}
+        for spec in specs:
+            self._by_kind.setdefault(spec.kind, []).append(spec)
+
+    def fields_of(self, data: dict[str, Any]) -> list[FoundField]:
+        """Return the fields of a resource, each once.
+
+        Raises:
+            FieldSpecError: a path leads into a scalar.
+        """
+        kind = str(data.get("kind") or "")
+        specs = (*self._by_kind.get(kind, ()), *self._by_kind.get("", ()))
+        if not specs:
+            return []
+        known = current_id(data)
+        found = (field for spec in specs if spec.wanted.selects(known) for field in spec.fields_in(data))
+        return list({field.path: field for field in found}.values())
+
+
+@lru_cache(maxsize=4096)
+def _names(path: str) -> tuple[str, ...]:
+    names = (name.replace("\\/", "/").removesuffix("[]") for name in _SEPARATOR.split(path))
+    return tuple(name for name in names if name)
 
 
 def read_field_specs(config: FunctionConfig, key: str, old_key: str = "") -> list[FieldSpec]:

@@ -33,6 +33,7 @@ class NameReference:
     """A field that holds the name of an object of one kind."""
 
     kind: str
+    """Of the object that is named."""
     spec: FieldSpec
 
 
@@ -120,7 +121,7 @@ def _references(holder: str) -> tuple[NameReference, ...]:
     places = list(_ELSEWHERE.get(holder, ()))
     if pod_spec := _POD_SPECS.get(holder):
         places += [(kind, f"{pod_spec}/{path}") for kind, paths in _IN_POD_SPECS.items() for path in paths]
-    return tuple(NameReference(kind, FieldSpec(path, kind=holder)) for kind, path in places)
+    return tuple(NameReference(kind, FieldSpec(path)) for kind, path in places)
 
 
 NAME_REFERENCES = {holder: _references(holder) for holder in sorted({*_POD_SPECS, *_ELSEWHERE})}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from krm.functions.field_specs import FieldSpecError, FoundField
+from krm.functions.field_specs import FieldSpec, FieldSpecError, FoundField
 from krm.functions.name_references import GROUPS, NAME_REFERENCES
 from krm.functions.resource import Resource
 from krm.functions.scope import is_namespaced
@@ -46,7 +46,7 @@ class Renames:
         for reference in NAME_REFERENCES.get(now.kind, ()):
             if reference.kind not in self._kinds:
                 continue
-            for found in _fields(reference.spec.fields_of, data):
+            for found in _fields(reference.spec, data):
                 new = self._new_value(reference.kind, found, namespace)
                 # A field for several kinds must not be renamed twice.
                 if new is not None and found.path not in done:
@@ -119,10 +119,10 @@ class Renames:
         return reference if name is None else reference.replace("/".join(parts), "/".join([*parts[:-1], name]))
 
 
-def _fields(find: Any, data: dict[str, Any]) -> list[FoundField]:
+def _fields(spec: FieldSpec, data: dict[str, Any]) -> list[FoundField]:
     """Return the fields, none where the object is not shaped as its kind is."""
     try:
-        return list(find(data))
+        return spec.fields_in(data)
     except FieldSpecError:
         return []
 

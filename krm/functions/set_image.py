@@ -8,7 +8,7 @@ from typing import Any
 
 from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.config_values import FN_GROUP, ConfigKind
-from krm.functions.field_specs import FieldSpec, FieldSpecError, read_field_specs
+from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, read_field_specs
 from krm.functions.images import Version
 from krm.functions.patterns import Pattern, PatternError
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
@@ -70,7 +70,7 @@ def set_image(resources: ResourceList, version: Version) -> FunctionResult:
         config = None
     try:
         image = _new_image(_image_fields(config))
-        specs = [*_FIELDS, *(read_field_specs(config, "additionalImageFields") if config else ())]
+        specs = FieldSpecs([*_FIELDS, *(read_field_specs(config, "additionalImageFields") if config else ())])
         count = sum(_update(item.data, specs, image) for item in resources.items)
     except (_ConfigError, FieldSpecError, PatternError) as error:
         return FunctionResult.failure(resources, [*notes, {"message": str(error), "severity": "error"}], _FAILURE)
@@ -111,17 +111,14 @@ def _new_image(fields: dict[str, str]) -> _NewImage:
     return _NewImage(pattern, fields["newName"], suffix)
 
 
-def _update(data: dict[str, Any], specs: list[FieldSpec], image: _NewImage) -> int:
+def _update(data: dict[str, Any], specs: FieldSpecs, image: _NewImage) -> int:
     """Change the images of a resource and return how many became others."""
     count = 0
-    for spec in specs:
-        for found in spec.fields_of(data):
-            if not isinstance(found.value, str):
-                continue
-            new = image.applied_to(found.value)
-            if new is not None and new != found.value:
-                found.set(new)
-                count += 1
+    for found in specs.fields_of(data):
+        new = image.applied_to(found.value) if isinstance(found.value, str) else None
+        if new is not None and new != found.value:
+            found.set(new)
+            count += 1
     return count
 
 

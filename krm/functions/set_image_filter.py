@@ -5,7 +5,7 @@ from typing import Any
 
 from krm.functions.config_values import ConfigKind, file_of
 from krm.functions.field_paths import shown_path
-from krm.functions.field_specs import FieldSpec, FieldSpecError, FoundField, read_field_specs
+from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, FoundField, read_field_specs
 from krm.functions.patterns import Pattern, PatternError
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
@@ -57,7 +57,8 @@ def set_image_by_filter(resources: ResourceList) -> FunctionResult:
     """Run the function; a bad configuration is told on stderr only."""
     try:
         image = _image_fields(resources.config)
-        specs = [*_FIELDS, *(read_field_specs(resources.config, "additionalImageFields") if resources.config else ())]
+        more = read_field_specs(resources.config, "additionalImageFields") if resources.config else []
+        specs = FieldSpecs([*_FIELDS, *more])
         pattern = Pattern(f"^(?:{image['name']})(@sha256)?(:[a-zA-Z0-9_.{{}}-]*)?$")
         changes = [change for item in resources.items for change in _update(item, specs, pattern, image)]
     except (_ConfigError, FieldSpecError, PatternError) as error:
@@ -83,17 +84,11 @@ def _image_fields(config: FunctionConfig | None) -> dict[str, str]:
     return fields
 
 
-def _update(resource: Resource, specs: list[FieldSpec], pattern: Pattern, image: dict[str, str]) -> list[_Change]:
+def _update(resource: Resource, specs: FieldSpecs, pattern: Pattern, image: dict[str, str]) -> list[_Change]:
     if identity_of(resource.data).kind == _EXCEPT:
         return []
-    changes = []
-    seen: set[tuple[str | int, ...]] = set()
-    for spec in specs:
-        for found in spec.fields_of(resource.data):
-            if found.path not in seen and (change := _change(resource, found, pattern, image)):
-                seen.add(found.path)
-                changes.append(change)
-    return changes
+    changes = (_change(resource, found, pattern, image) for found in specs.fields_of(resource.data))
+    return [change for change in changes if change is not None]
 
 
 def _change(resource: Resource, found: FoundField, pattern: Pattern, image: dict[str, str]) -> _Change | None:
