@@ -7,8 +7,8 @@ from krm.functions.config_values import ConfigKind, text_map
 from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, read_field_specs
 from krm.functions.renaming import Renames
 from krm.functions.resource import Resource
-from krm.functions.resource_ids import ResourceId, current_id
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
+from krm.functions.unique_resources import TwinError, refuse_twins
 from krm.package.resource_identity import Identity, identity_of
 
 _KINDS = ("EnsureNameSubstring",)
@@ -18,7 +18,7 @@ _NAME = FieldSpec("metadata/name")
 
 
 class _ConfigError(Exception):
-    """The configuration, or what it is to be applied to, cannot be used."""
+    """The configuration cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ def ensure_name_substring(resources: ResourceList) -> FunctionResult:
     """Run the function; names that contain the text already stay, so doing it again changes nothing."""
     try:
         edit = _configure(resources.config)
-        _refuse_twins(resources.items)
+        refuse_twins(resources.items)
         renamed = _rename(resources.items, edit)
-    except (_ConfigError, FieldSpecError) as error:
+    except (_ConfigError, FieldSpecError, TwinError) as error:
         message = str(error)
         return FunctionResult.failure(resources, [{"message": message, "severity": "error"}], f"[error]: {message}")
     Renames(renamed).fix(resources.items)
@@ -76,15 +76,6 @@ def _inline(config: FunctionConfig) -> tuple[str, str]:
         raise _ConfigError(f"only 1 entry is allowed in the ConfigMap, but got: {len(data)}")
     ((mode, substring),) = data.items()
     return substring, mode
-
-
-def _refuse_twins(items: list[Resource]) -> None:
-    seen: set[ResourceId] = set()
-    for item in items:
-        known = current_id(item.data)
-        if known in seen:
-            raise _ConfigError(f"may not add resource with an already registered id: {known}")
-        seen.add(known)
 
 
 def _rename(items: list[Resource], edit: _Edit) -> dict[Identity, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from krm.functions.resource import Resource
-from krm.package.resource_identity import identity_of
+from krm.functions.resource_ids import ResourceId, current_id
 
 
 class TwinError(ValueError):
@@ -16,11 +16,9 @@ def refuse_twins(items: Iterable[Resource]) -> None:
     Raises:
         TwinError: two have the same group, version, kind, namespace and name.
     """
-    seen = set()
+    seen: set[ResourceId] = set()
     for item in items:
-        now = identity_of(item.data)
-        key = (str(item.data.get("apiVersion")), now.kind, now.namespace, now.name)
-        if key in seen:
-            name = f"{now.namespace}/{now.name}" if now.namespace else now.name
-            raise TwinError(f"may not add resource with an already registered id: {now.kind} {name}")
-        seen.add(key)
+        known = current_id(item.data)
+        if known in seen:
+            raise TwinError(f"may not add resource with an already registered id: {known}")
+        seen.add(known)
