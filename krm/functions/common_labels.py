@@ -1,7 +1,7 @@
 """``set-labels`` v0.1: kustomize's commonLabels, which also adds to selectors it finds. Source: ``kpt.md`` 4.5, end."""
 
 from krm.functions.config_values import ConfigKind, text_map
-from krm.functions.field_specs import FieldSpec, FieldSpecError, read_field_specs
+from krm.functions.map_specs import MapSpec, MapSpecError, MapSpecs, read_map_specs
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.functions.unique_resources import TwinError, refuse_twins
 
@@ -9,16 +9,16 @@ _KINDS = ("SetLabels", "SetLabelConfig")
 """The configuration's kind, and what it was called before."""
 
 
-def _specs(path: str, *kinds: str, create: bool) -> list[FieldSpec]:
+def _specs(path: str, *kinds: str, create: bool) -> list[MapSpec]:
     """Return the specs of a path for ``group/version/Kind``s; empty parts match all."""
     parts = (kind.split("/") for kind in kinds)
-    return [FieldSpec(path, group, version, kind, create=create) for group, version, kind in parts]
+    return [MapSpec(path, group, version, kind, create=create) for group, version, kind in parts]
 
 
 _REPLICATED = ("//Deployment", "//ReplicaSet", "//DaemonSet", "apps//StatefulSet")
 _SPREAD = ("apps//Deployment", "apps//StatefulSet")
 _SPECS = (
-    FieldSpec("metadata/labels", create=True),
+    MapSpec("metadata/labels", create=True),
     *_specs("spec/selector", "/v1/Service", "/v1/ReplicationController", create=True),
     *_specs("spec/selector/matchLabels", *_REPLICATED, create=True),
     *_specs("spec/selector/matchLabels", "batch//Job", "policy//PodDisruptionBudget", create=False),
@@ -52,21 +52,17 @@ def set_common_labels(resources: ResourceList) -> FunctionResult:
     try:
         labels, specs = _configure(resources.config)
         refuse_twins(resources.items)
-        plans: dict[tuple[str, str], list[FieldSpec]] = {}
         for item in resources.items:
-            key = (str(item.data.get("apiVersion")), str(item.data.get("kind")))
-            if key not in plans:
-                plans[key] = [spec for spec in specs if spec.applies_to(item.data)]
-            for spec in plans[key]:
-                for found in spec.maps_of(item.data):
+            for spec in specs.of(item.data):
+                for found in spec.maps_in(item.data):
                     found.update(labels)
-    except (_ConfigError, FieldSpecError, TwinError) as error:
+    except (_ConfigError, MapSpecError, TwinError) as error:
         message = str(error)
         return FunctionResult.failure(resources, [{"message": message, "severity": "error"}], f"[error]: {message}")
     return FunctionResult(resources.items)
 
 
-def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], list[FieldSpec]]:
+def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], MapSpecs]:
     """Return the labels in order, and the specs."""
     kind = ConfigKind.of(config) if config else None
     if config is None or kind is None or not (kind.is_config_map or kind.kind in _KINDS):
@@ -75,7 +71,7 @@ def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], list[Fiel
     if not labels:
         raise _ConfigError("failed to configure function: input label list cannot be empty")
     try:
-        specs = read_field_specs(config, "additionalLabelFields", "fieldSpecs")
-    except FieldSpecError as error:
+        specs = read_map_specs(config, "additionalLabelFields", "fieldSpecs")
+    except MapSpecError as error:
         raise _ConfigError(f"failed to configure function: {error}") from None
-    return dict(sorted(labels.items())), [*specs, *_SPECS]
+    return dict(sorted(labels.items())), MapSpecs([*specs, *_SPECS])
