@@ -12,8 +12,12 @@ from krm.package.documents import Document, read_file
 from krm.package.kptfile import Kptfile, parse_kptfile
 from krm.package.kptfile_error import KptfileError
 from krm.package.krmignore import KrmIgnore
+from krm.package.resource_identity import krm_problem
 from krm.package.yaml_reader import MAX_DEPTH, YamlError, decoded
 
+_KPTFILE = "Kptfile"
+_FILES = (REGULAR, EXECUTABLE)
+"""Modes of what is read; links are not followed."""
 _RESOURCE_SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -89,7 +93,8 @@ def load_tree(
     Raises:
         RenderError: a Kptfile or a resource file cannot be read.
     """
-    directories = sorted(_directory(path) for path in contents if path.rpartition("/")[2] == "Kptfile")
+    kptfiles = (path for path, file in contents.items() if path.rpartition("/")[2] == _KPTFILE and file.mode in _FILES)
+    directories = sorted({"", *map(_directory, kptfiles)})
     packages = {directory: Package(directory, _kptfile(contents, directory, shown)) for directory in directories}
     for directory in directories[1:]:
         packages[_owner(_directory(directory), packages)].children.append(packages[directory])
@@ -97,7 +102,7 @@ def load_tree(
     tree = PackageTree(packages[""], {})
     for path in sorted(contents):
         file = contents[path]
-        if not _holds_resources(path) or file.mode not in (REGULAR, EXECUTABLE):
+        if not _holds_resources(path) or file.mode not in _FILES:
             continue
         owner = _owner(_directory(path), packages)
         if _is_ignored(path, owner, ignores):
@@ -165,14 +170,14 @@ def _kptfile(contents: Contents, directory: str, shown: str) -> Kptfile:
 
 def _ignore(contents: Contents, directory: str) -> KrmIgnore | None:
     file = contents.get(f"{directory}/.krmignore" if directory else ".krmignore")
-    if file is None or file.mode not in (REGULAR, EXECUTABLE):
+    if file is None or file.mode not in _FILES:
         return None
     return KrmIgnore(file.data.decode(errors="replace"))
 
 
 def _holds_resources(path: str) -> bool:
     name = path.rpartition("/")[2]
-    return name == "Kptfile" or name.endswith(_RESOURCE_SUFFIXES)
+    return name == _KPTFILE or name.endswith(_RESOURCE_SUFFIXES)
 
 
 def _is_ignored(path: str, owner: str, ignores: dict[str, KrmIgnore | None]) -> bool:
@@ -190,7 +195,7 @@ def _read_resources(tree: PackageTree, package: Package, path: str, file: File) 
         raise RenderError(chain, cause=f"{relative}: {error}") from None
     source = tree.files[path] = SourceFile(file, pieces, package.path)
     for place, document in enumerate(documents):
-        if document.data is None:
+        if document.data is None or _is_excused(document.data, relative):
             continue
         resource = Resource.of_document(
             document.data,
@@ -204,6 +209,11 @@ def _read_resources(tree: PackageTree, package: Package, path: str, file: File) 
         resource.data = without_transport_annotations(document.data)
         source.read.add(place)
         package.resources.append(resource)
+
+
+def _is_excused(data: Any, path: str) -> bool:
+    """Say whether a document is no mapping where it need not be one: it stays as it is, and no function sees it."""
+    return not isinstance(data, dict) and not krm_problem(data, path)
 
 
 def _take_over(tree: PackageTree, package: Package, path: str, file: File, resources: Sequence[Resource]) -> None:

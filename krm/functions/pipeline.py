@@ -22,6 +22,7 @@ from krm.functions.traversal import Traversal
 from krm.functions.write_back import write_back
 from krm.package.contents import Contents, File
 from krm.package.kptfile import KptfileEdit, KptfileError, RenderedStatus, edit_kptfile
+from krm.package.yaml_reader import MAX_DEPTH
 
 __all__ = ["Rendered", "RenderedStatus", "render"]
 
@@ -106,13 +107,14 @@ class _Render:
             new = _with_status(new, status) if self.records_status else new
         except RenderError as error:
             return self._failure(error, traversal, saves=saves), {}
-        except PlacementError as error:
+        except (PlacementError, KptfileError, UnicodeError) as error:
+            # The functions made something that no file, or no status, can hold.
             chain = f"pkg.render: pkg .:\n\tpkg.Write: {error}"
             return self._failure(RenderError(chain, cause=str(error)), traversal, saves=False), {}
-        except KptfileError as error:
-            # A function left a Kptfile whose status cannot be written.
-            chain = f"pkg.render: pkg .:\n\tpkg.WriteKptfile: {error}"
-            return self._failure(RenderError(chain, cause=str(error)), traversal, saves=False), {}
+        except RecursionError:
+            cause = f"a function nested a resource deeper than the {MAX_DEPTH} levels that can be read"
+            too_deep = RenderError(f"pkg.render: pkg .:\n\tpkg.Write: {cause}", cause=cause)
+            return self._failure(too_deep, traversal, saves=False), {}
         return _rendered(new, traversal, status), by_file
 
     def _failure(self, error: RenderError, traversal: Traversal | None, *, saves: bool) -> Rendered:
@@ -126,7 +128,7 @@ class _Render:
                 contents, _ = write_back(self.contents, traversal.tree, traversal.resources, prune=False)
             if error.is_recorded and self.records_status:
                 contents = _with_status(contents, status)
-        except (PlacementError, KptfileError):
+        except (PlacementError, KptfileError, UnicodeError, RecursionError):
             contents = dict(self.contents)
         return replace(
             _rendered(contents, traversal, status if error.is_recorded else None),

@@ -83,7 +83,7 @@ def tidy_annotations(resource: Resource) -> None:
 
     The latter because upstream's functions always find one, so that what they add comes after it.
     """
-    metadata = resource.data.get("metadata") if isinstance(resource.data, dict) else None  # type: ignore[redundant-expr]
+    metadata = resource.data.get("metadata")
     if not isinstance(metadata, dict) or "annotations" not in metadata:
         return
     old = resource.metadata_keys
@@ -103,7 +103,7 @@ def _with_annotations(data: dict[str, Any], annotations: dict[str, Any]) -> dict
 
 
 def _has_transport_annotations(data: Any) -> bool:
-    annotations = annotations_of(data) if isinstance(data, dict) else {}  # a kustomization may be anything
+    annotations = annotations_of(data) if isinstance(data, dict) else {}  # what is read may be anything
     return bool(annotations) and any(map(_is_transport, annotations))
 
 

@@ -24,10 +24,8 @@ def selected(items: list[Resource], function: Function) -> list[Resource]:
     return chosen
 
 
-def _matches(data: Any, selector: Selector) -> bool:
+def _matches(data: dict[str, Any], selector: Selector) -> bool:
     """Compare every field that the selector gives, exactly."""
-    if not isinstance(data, dict):
-        return selector == _EMPTY  # a kustomization may be anything
     if selector.api_version and selector.api_version != _text(data.get("apiVersion")):
         return False
     if selector.kind and selector.kind != _text(data.get("kind")):

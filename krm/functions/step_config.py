@@ -10,7 +10,7 @@ from krm.functions.package_tree import Package, PackageTree
 from krm.functions.pipeline_check import InvalidKptfile, Step
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig
-from krm.package.yaml_reader import read_documents
+from krm.package.yaml_reader import YamlError, read_documents
 
 _INLINE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "function-input"}}
 
@@ -40,6 +40,9 @@ def load_config(step: Step, package: Package, tree: PackageTree, items: Sequence
 
     A resource among ``items`` whose path is textually the configuration's goes before the file as it was
     read: an earlier step may have changed it.
+
+    Raises:
+        InvalidKptfile: the earlier step made something of it that cannot be written.
     """
     function = step.function
     if function.config_map:
@@ -51,7 +54,10 @@ def load_config(step: Step, package: Package, tree: PackageTree, items: Sequence
     cleaned = posixpath.normpath(path)
     for item in items:
         if item.path == path and item.package == package.path:
-            return _read(item.text(), cleaned)
+            try:
+                return _read(item.text(), cleaned)
+            except (YamlError, UnicodeError) as error:
+                raise InvalidKptfile(f"{step.field}.configPath", path, str(error)) from None
     return _read(tree.files[_root_path(path, package)].file.data, cleaned)
 
 

@@ -156,4 +156,6 @@ class Traversal:
         except StepFailed as error:
             self.records.append(error.record)
             raise _PipelineFailed(str(error), error.cause, items) from None
+        except InvalidKptfile as error:
+            raise _PipelineFailed(str(error), str(error), items) from None
         return items

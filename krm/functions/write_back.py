@@ -6,6 +6,7 @@ from krm.functions.package_tree import PackageTree, SourceFile
 from krm.functions.placement import PlacementError, directories, tidy_annotations
 from krm.functions.resource import Resource
 from krm.package.contents import EXECUTABLE, MAX_FILES, MAX_TOTAL_BYTES, REGULAR, Contents, File
+from krm.package.yaml_reader import YamlError
 
 
 def write_back(
@@ -49,7 +50,10 @@ def _write(new: dict[str, File], path: str, source: SourceFile | None, resources
         tidy_annotations(resource)
     if source is not None and not changed and [resource.origin for resource in resources] == source.origins(path):
         return
-    data = (_joined(_texts(path, resources)) if source is None else _edited(path, source, resources)).encode()
+    try:
+        data = (_joined(_texts(path, resources)) if source is None else _edited(path, source, resources)).encode()
+    except (YamlError, UnicodeError) as error:
+        raise PlacementError(f"{path}: what the functions made of it cannot be written: {error}") from None
     previous = new.get(path)
     if previous is None:
         new[path] = File(data)

@@ -6,7 +6,7 @@ from render_packages import CONFIG_MAP, Change, OwnFunctions, annotated, mutate,
 from krm.functions.pipeline import render
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
-from krm.package.contents import File
+from krm.package.contents import SYMLINK, File
 from krm.package.kptfile import parse_kptfile
 
 SAVE = "save-on-render-failure"
@@ -249,3 +249,58 @@ def test_breadth_first_gives_what_a_parent_made_of_a_subpackage_to_that_subpacka
         "x-y": ["x/y/Kptfile", "x/y/kept.yaml"],
         "z": ["z/Kptfile"],
     }
+
+
+def _set(value: object) -> Change:
+    def change(items: list[Resource]) -> None:
+        items[-1].data["data"] = value
+
+    return change
+
+
+def _nested(levels: int) -> object:
+    value: object = "bottom"
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("saves", [(), (SAVE,)], ids=["default", "saving"])
+@pytest.mark.parametrize("value", ["\ud800", _nested(5000)], ids=["surrogate", "deep"])
+def test_what_no_file_can_hold_fails_the_render(value: object, saves: tuple[str, ...]) -> None:
+    contents = annotated(package(mutate("x", "two"), a_yaml=CONFIG_MAP), *saves)
+
+    rendered = render(contents, OwnFunctions({"x": _set(value), "two": _label("two")}))
+
+    assert rendered.failed
+    assert rendered.cause
+    assert rendered.contents["a.yaml"] is contents["a.yaml"]
+
+
+def test_configuration_that_an_earlier_step_spoiled_is_told() -> None:
+    pipeline = mutate("x") + "  - {image: two, configPath: a.yaml}\n"
+    runner = OwnFunctions({"x": _set("\ud800"), "two": _label("two")})
+
+    rendered = render(package(pipeline, a_yaml=CONFIG_MAP), runner)
+
+    assert "Field: `pipeline.mutators[1].configPath`" in rendered.cause
+    assert runner.calls == ["x"]
+
+
+def test_link_called_kptfile_makes_no_package() -> None:
+    contents = {**package(mutate("one"), a_yaml=CONFIG_MAP), "sub/Kptfile": File(b"../Kptfile", SYMLINK)}
+    contents["sub/a.yaml"] = File(CONFIG_MAP.encode())
+
+    rendered = render(contents, OwnFunctions(FUNCTIONS))
+
+    assert "one" in _text(rendered.contents, "sub/a.yaml")
+
+
+def test_kustomization_that_is_no_mapping_is_left_alone() -> None:
+    seen: list[str] = []
+    contents = package(mutate("x"), kustomization_yaml="- a\n", a_yaml=CONFIG_MAP)
+
+    rendered = render(contents, OwnFunctions(lambda items: seen.extend(item.path for item in items)))
+
+    assert seen == ["Kptfile", "a.yaml"]
+    assert rendered.contents["kustomization.yaml"] is contents["kustomization.yaml"]

@@ -53,10 +53,6 @@ def test_selectors_choose(selectors: tuple[Selector, ...], exclude: tuple[Select
     assert _names(Function(image="x", selectors=selectors, exclude=exclude)) == chosen
 
 
-def test_what_a_kustomization_holds_is_selected_by_nothing() -> None:
-    assert selected([Resource([])], Function(image="x", selectors=(Selector(kind="X"),))) == []  # type: ignore[arg-type]
-
-
 def test_selected_resources_are_replaced_in_place_and_others_stay() -> None:
     text = "---\n".join(f"apiVersion: v1\nkind: {kind}\nmetadata:\n  name: r{kind}\n" for kind in ("A", "B", "A", "C"))
     text = text.replace("rA", "first", 1)
