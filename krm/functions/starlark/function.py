@@ -19,10 +19,11 @@ from krm.functions.resource_list import (
 )
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.functions.starlark.worker_process import Answer, WorkerDied, WorkerProcess
+from krm.package.yaml_reader import plain_copy
 
 _FAILED = "failed to evaluate function: error: function failure"
 _MISSPELLED_BEFORE = (0, 5, 1)
-_UNUSUAL_NUMBER = re.compile(r"[0-9]{19}|NaN|Infinity")
+_LONG_NUMBER = re.compile("[0-9]{19}")
 _FITS = range(-(1 << 63), 1 << 64)
 """Integers that the interpreter reads from JSON as they are; it makes larger ones to floats."""
 
@@ -90,7 +91,8 @@ def _evaluate(worker: WorkerProcess, resources: ResourceList, source: str, progr
     given = {"apiVersion": API_VERSION, "kind": KIND, "items": items, "functionConfig": config}
     document = json.dumps(given, ensure_ascii=False)
     numbers = []
-    if _UNUSUAL_NUMBER.search(document):
+    if "NaN" in document or "Infinity" in document or _LONG_NUMBER.search(document):
+        given = plain_copy(given)  # the configuration in it belongs to others
         numbers = _unusual_numbers(given, [])
         _set_numbers(given, [(path, "0") for path, _ in numbers])
         document = json.dumps(given, ensure_ascii=False)
@@ -132,18 +134,9 @@ def _run(resources: ResourceList, _image: Image, version: Version) -> FunctionRe
     return run_script(_shared, resources, version)
 
 
-def _reads_no_clock(config: FunctionConfig | None) -> bool:
-    """Scripts see nothing but their input, unless they load ``time.star``; when in doubt they do."""
-    try:
-        return "time" not in _source(config)
-    except _BadConfig:
-        return True
-
-
 FUNCTION = Builtin(
     name="starlark",
     run=_run,
-    is_deterministic=_reads_no_clock,
     summary="Runs a Starlark script that changes, adds and removes resources, or fails.",
     source="kpt.md 4.9",
     tags=("v0.4.3", "v0.5.0", "v0.5.1", "v0.5.2", "v0.5.5"),

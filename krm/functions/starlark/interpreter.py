@@ -87,10 +87,13 @@ class _Evaluation:
         try:
             self._evaluate("prelude", BEFORE, OWN_GLOBALS)
             self._evaluate(SCRIPT, script.text, starlark.Globals.standard())
-            items, numbers = self._evaluate("result", AFTER, OWN_GLOBALS)
+            result = self._evaluate("result", AFTER, OWN_GLOBALS)
         except starlark.StarlarkError as error:
             return Outcome(error=self._message(str(error), script.original_line), printed="\n".join(self._printed))
-        return Outcome(items, numbers, printed="\n".join(self._printed))
+        match result:
+            case [str(items), list(numbers)]:
+                return Outcome(items, numbers, printed="\n".join(self._printed))
+        return Outcome(error=f"{self._script.program}: names that begin with an underscore belong to the interpreter")
 
     def _evaluate(self, name: str, text: str, available: starlark.Globals) -> Any:
         options = starlark.EvalOptions(max_callstack_size=_CALLS)

@@ -1,6 +1,7 @@
 """What a script finds before its first line, and what is asked of it after its last. Source: ``kpt.md`` 4.9.
 
-Evaluated in the script's module with more globals than the script itself has.
+Evaluated in the script's module, before it, with more globals than the script itself has: names are bound when code
+is compiled, so nothing that the script defines later can change what these functions do.
 """
 
 BEFORE = """
@@ -28,12 +29,6 @@ def _given(document, numbers):
         at[path[-1]] = _number(text)
     return root
 
-_resource_list = _given(_document, _numbers)
-ctx = struct(resource_list=_resource_list, open_api=json.decode(_open_api), environment={})
-"""
-"""``_document``, ``_numbers``, ``_open_api``, ``_print`` and ``_fail`` are put into the module by the interpreter."""
-
-AFTER = """
 def _refuse(path, what):
     _fail("items%s: %s" % ("".join(["[%s]" % repr(step) for step in path]), what))
 
@@ -84,14 +79,21 @@ def _result():
         items = []
     if type(items) not in ("list", "tuple"):
         _fail("`items` must be a list of resources, got %s" % type(items))
+    if len(items) > _most_items:
+        _fail("the script made more than 10000 new resources")
     for place, item in enumerate(items):
         if type(item) != "dict":
             _refuse((place,), "a resource must be a dict, got %s" % type(item))
     document = json.encode(items)
     return [document, _numbers_of(items) if _unwritable(items) else []]
 
-_result()
+_resource_list = _given(_document, _numbers)
+_most_items = len(_resource_list.get("items", [])) + 10000
+ctx = struct(resource_list=_resource_list, open_api=json.decode(_open_api), environment={})
 """
+"""``_document``, ``_numbers``, ``_open_api``, ``_print`` and ``_fail`` are put into the module by the interpreter."""
+
+AFTER = "_result()"
 """Evaluates to the items as JSON, and the numbers that JSON cannot hold with their places.
 
 Encoding comes first: it refuses values that contain themselves, which the walks would follow for ever.

@@ -16,7 +16,9 @@ from krm.functions.starlark.frames import BrokenFrame, read_frame, write_frame
 from krm.functions.starlark.interpreter import Outcome, Script, evaluate
 
 MAX_FRAME = 128 << 20
-"""Bytes of a request's or an answer's frame; the packages of a server are smaller."""
+"""Bytes of a request's frame; the packages of a server are smaller."""
+MOST_ADDED = 16 << 20
+"""Bytes that the resources' JSON may be more than twice as large as before."""
 _GROWN = 0.5
 """Share of the memory limit that a process may have used and still be given another script."""
 
@@ -29,7 +31,7 @@ def serve(requests: IO[bytes], answers: IO[bytes], *, memory: int, seconds: floa
         outcome = evaluate(_script(about, document))
         signal.setitimer(signal.ITIMER_REAL, 0)
         last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > memory * _GROWN
-        _answer(answers, outcome, last=last)
+        _answer(answers, outcome, most=2 * len(document) + MOST_ADDED, last=last)
         if last:
             return
 
@@ -45,10 +47,10 @@ def _script(about: bytes, document: bytes) -> Script:
     return Script(**json.loads(about), document=document.decode())
 
 
-def _answer(answers: IO[bytes], outcome: Outcome, *, last: bool) -> None:
+def _answer(answers: IO[bytes], outcome: Outcome, *, most: int, last: bool) -> None:
     items = outcome.items.encode()
-    if len(items) > MAX_FRAME:
-        outcome = Outcome(error=f"the script made more than {MAX_FRAME >> 20} MiB of resources")
+    if len(items) > most:
+        outcome = Outcome(error=f"the script made more than {MOST_ADDED >> 20} MiB of new content")
         items = b"[]"
     about = {"error": outcome.error, "printed": outcome.printed, "numbers": outcome.numbers, "last": last}
     write_frame(answers, json.dumps(about).encode())

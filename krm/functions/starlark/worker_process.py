@@ -18,6 +18,8 @@ from krm.functions.starlark.frames import BrokenFrame, read_frame, write_frame
 _GRACE = 5.0
 """Seconds over the time limit after which a worker that has not ended by itself is killed; its start is in them."""
 _MAX_FRAME = 128 << 20
+"""Bytes of a request."""
+_MAX_ANSWER = 2 * _MAX_FRAME + (16 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def _exchange(process: subprocess.Popen[bytes], head: bytes, body: bytes) -> Ans
     write_frame(requests, head)
     write_frame(requests, body)
     requests.flush()
-    about, items = read_frame(answers, _MAX_FRAME), read_frame(answers, _MAX_FRAME)
+    about, items = read_frame(answers, _MAX_ANSWER), read_frame(answers, _MAX_ANSWER)
     if about is None or items is None:
         raise BrokenFrame("ended before it answered")
     return Answer(items.decode(), **json.loads(about))

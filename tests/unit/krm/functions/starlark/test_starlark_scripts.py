@@ -233,6 +233,20 @@ def test_the_open_api_document_is_that_of_kubernetes() -> None:
     assert printed('print("io.k8s.api.apps.v1.Deployment" in ctx.open_api["definitions"])') == "True"
 
 
+@pytest.mark.parametrize(
+    "name", ["json", "len", "type", "repr", "enumerate", "items", "struct", "ctx", "fail", "print"]
+)
+def test_names_that_a_script_defines_do_not_reach_the_interpreter(name: str) -> None:
+    text = CONFIG_MAP + "n: 123456789012345678901234567890\nf: .inf\n"
+
+    assert run(f"{name} = None", text).items[0].text() == text
+
+
+@pytest.mark.parametrize("value", ["None", "lambda: None", "lambda: [1, 2]", 'lambda: ["", {}]'])
+def test_a_script_that_takes_the_interpreters_own_names_fails(value: str) -> None:
+    assert run(f"_result = {value}").exit_code == 1
+
+
 def test_one_script_cannot_change_what_the_next_one_sees() -> None:
     change = 'load("krmfn.star", "krmfn")\nkrmfn = None\ndef fail(*args): pass\nlen = None\nctx.environment["a"] = 1'
     assert run(change).exit_code == 0
@@ -256,3 +270,26 @@ def test_the_dialect_has_reassignment_recursion_and_sets(source: str) -> None:
 def test_f_strings_and_types_are_not_in_the_dialect() -> None:
     assert error_of('f"{1}"').startswith("script:1:1: ")
     assert error_of("x: int = 1").startswith("script:1:4: ")
+
+
+def test_new_content_is_bounded() -> None:
+    few = ITEMS + 'items.append({"a": "x" * (17 << 20)})'
+    many = ITEMS + "items.extend([{} for _ in range(10001)])"
+
+    assert error_of(few) == "the script made more than 16 MiB of new content"
+    assert error_of(many) == "the script made more than 10000 new resources"
+
+
+def test_large_numbers_in_the_configuration_stay_there() -> None:
+    config = starlark_run('print(ctx.resource_list["functionConfig"]["params"])', params={"a": 1 << 70})
+
+    result = builtin_runner().run(IMAGE, ResourceList([], config))
+
+    assert result.stderr == f'{{"a": {1 << 70}}}'
+    assert config.typed["params"] == {"a": 1 << 70}
+
+
+def test_a_script_always_gives_the_same_so_that_it_may_be_remembered() -> None:
+    config = starlark_run('load("time.star", "time")\nprint(time.from_timestamp(0).year)')
+
+    assert builtin_runner().is_deterministic(IMAGE, config)
