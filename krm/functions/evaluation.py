@@ -9,6 +9,7 @@ from krm.functions.resource import Resource
 from krm.functions.runner import CommandRunner, FunctionConfig, FunctionRunner
 from krm.functions.step_record import StepRecord
 from krm.functions.steps import StepFailed, StepRunner, krm_problem_of
+from krm.package.documents import read_file
 from krm.package.kptfile import Function
 from krm.package.resource_identity import krm_problem
 from krm.package.yaml_reader import YamlError, read_documents
@@ -55,11 +56,13 @@ def file_config(text: bytes, path: str) -> FunctionConfig:
         InvalidConfig: the file is not one KRM resource.
     """
     try:
-        typed, as_text = read_documents(text), read_documents(text, as_text=True)
+        documents = [document for document in read_file(text)[1] if document.data is not None]
+        as_text = read_documents(text, as_text=True)
     except YamlError as error:
         raise InvalidConfig(f'functionConfig "{path}": {error}') from None
-    if len(typed) != 1:
-        raise InvalidConfig(f'functionConfig "{path}" must contain one config, got {len(typed)}')
-    if problem := krm_problem(typed[0], path):
+    if len(documents) != 1:
+        raise InvalidConfig(f'functionConfig "{path}" must contain one config, got {len(documents)}')
+    typed = documents[0].data
+    if problem := krm_problem(typed, path):
         raise InvalidConfig(f'functionConfig "{path}": {problem}')
-    return FunctionConfig(as_text[0], path, typed=typed[0])
+    return FunctionConfig(as_text[0], path, typed=typed, text=documents[0].text)

@@ -20,6 +20,8 @@ class FunctionConfig:
     """Empty when it came from the Kptfile's ``configMap``."""
     typed: dict[str, Any] = field(default_factory=dict)
     """The object with numbers and booleans as YAML has them, for functions that see the object itself."""
+    text: str = ""
+    """The document as it was read, with its comments; empty when it is not known."""
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ class StepCache:
 
 def _key(image: str, config: FunctionConfig | None, items: list[Resource]) -> tuple[bytes, int]:
     """Return the hash of a function's whole input, and about how many bytes the input has."""
-    told = (config.data, config.path, config.typed) if config else None
+    told = (config.data, config.path, config.typed, config.text) if config else None
     digest = blake2b(marshal.dumps((image, told), _FORMAT), digest_size=32)
     size = 0
     for item in items:

@@ -40,7 +40,8 @@ def upsert_resource(resources: ResourceList) -> FunctionResult:
             for item in matches:
                 item.data = plain_copy(new)
             if not matches:
-                added = Resource(new, path, ends.get(path, 0) if path else None)
+                added = _added(new, resources.config, path)
+                added.index = ends.get(path, 0) if path else None
                 ends[path] = ends.get(path, 0) + 1
                 matchable.setdefault(identity_of(new), []).append(added)
                 items.append(added)
@@ -61,6 +62,15 @@ def _new_resources(config: FunctionConfig | None) -> Iterator[dict[str, Any]]:
         if problem := krm_problem(entry, ""):
             raise _UpsertError(problem)
         yield plain_copy(entry)
+
+
+def _added(new: dict[str, Any], config: FunctionConfig | None, path: str) -> Resource:
+    """Return a new resource, with the comments it has in the configuration where that is the resource."""
+    if config is None or not config.text or config.data.get("kind") == "List" or path.endswith(".json"):
+        return Resource(new, path)
+    resource = Resource.of_document(plain_copy(config.typed), config.text, path=path)
+    resource.data = new
+    return resource
 
 
 def _target_path(new: dict[str, Any]) -> str:

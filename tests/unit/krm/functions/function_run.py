@@ -29,7 +29,7 @@ def inline_config(data: Mapping[str, str]) -> FunctionConfig:
 
 def config_of(text: str, path: str = "fn-config.yaml") -> FunctionConfig:
     """A configuration as it is read from a file."""
-    return FunctionConfig(read_document(text, as_text=True), path, typed=read_document(text))
+    return FunctionConfig(read_document(text, as_text=True), path, typed=read_document(text), text=text)
 
 
 def run_function(image: str, items: list[Resource], config: FunctionConfig | None = None) -> FunctionResult:

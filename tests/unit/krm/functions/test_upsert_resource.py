@@ -69,6 +69,12 @@ def test_a_target_path_says_where_to_look_and_where_to_add() -> None:
     assert [item.text() for item in again] == [item.text() for item in after]
 
 
+def test_what_is_added_keeps_its_comments() -> None:
+    after = _upsert("# header\n" + AT_PATH.replace("app: new", "app: new # why"), [])
+
+    assert after[0].text() == "# header\n" + NEW.replace("app: new", "app: new # why")
+
+
 def test_what_is_added_to_a_file_goes_behind_what_is_there() -> None:
     items = resources_of(
         SERVICE.format(app="old").replace("web", "a") + "---\n" + SERVICE.replace("web", "b"), "b.yaml"
