@@ -63,7 +63,8 @@ def load_config(step: Step, package: Package, tree: PackageTree, items: Sequence
 
 def _read(text: str | bytes, path: str) -> FunctionConfig:
     as_text, typed = read_documents(text, as_text=True), read_documents(text)
-    return FunctionConfig(as_text[0] if as_text else {}, path, typed=typed[0] if typed else {})
+    document = text if isinstance(text, str) else ""
+    return FunctionConfig(as_text[0] if as_text else {}, path, typed=typed[0] if typed else {}, text=document)
 
 
 def _root_path(path: str, package: Package) -> str:

@@ -3,7 +3,10 @@ import time
 import pytest
 from function_run import config_of, failure, inline_config, resources_of, run_function
 
+from krm.functions.builtins import builtin_runner
+from krm.functions.pipeline import render
 from krm.functions.resource import Resource
+from krm.package.contents import File
 
 IMAGE = "upsert-resource:v0.2.0"
 
@@ -91,6 +94,20 @@ def test_what_is_added_to_a_file_goes_behind_what_is_there() -> None:
         ("b.yaml", 2),
         ("b.yaml", 3),
     ]
+
+
+def test_in_a_pipeline_the_configuration_is_added_where_its_annotation_says() -> None:
+    kptfile = (
+        "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: p\npipeline:\n  mutators:\n"
+        "  - image: upsert-resource:v0.2\n    configPath: new.yaml\n"
+    )
+    contents = {"Kptfile": File(kptfile.encode()), "new.yaml": File(("# header\n" + AT_PATH).encode())}
+
+    rendered = render(contents, builtin_runner())
+
+    assert rendered.error == ""
+    assert rendered.contents["b.yaml"].data.decode() == "# header\n" + NEW
+    assert rendered.contents["new.yaml"] == contents["new.yaml"]
 
 
 def test_all_matches_are_replaced() -> None:
