@@ -34,15 +34,17 @@ class Resource:
     _text: str = ""
     _source: str = ""
     """The text it was read from."""
+    _source_read: Any = None
+    """What that text reads as."""
     _read: Any = None
-    """What the text reads as; never changed in place, so copies share it."""
+    """What the text reads as now; never changed in place, so copies share it."""
 
     @classmethod
     def of_document(cls, data: dict[str, Any], text: str, **where: Any) -> "Resource":
         """Wrap a document that reads as ``data``; ``where`` are the other fields."""
         resource = cls(data, **where)
         resource._text = resource._source = text
-        resource._read = plain_copy(data)
+        resource._read = resource._source_read = plain_copy(data)
         metadata = data.get("metadata") if isinstance(data, dict) else None  # type: ignore[redundant-expr] # or a list
         resource.metadata_keys = tuple(metadata) if isinstance(metadata, dict) else ()
         return resource
@@ -63,8 +65,12 @@ class Resource:
         return self._read is None or not same(self._read, self.data)
 
     def mark_as_read(self, path: str, index: int, package: str) -> None:
-        """Take the document as it is now for one that was read from the place it is in."""
-        self._source = self.text()
+        """Take the document as it is now for one that was read from there."""
+        text = self.text()
+        if not _in_same_order(self._source_read, self.data):
+            # The order of keys alone is nothing to edit a text for, so that it may have another one.
+            self.set_text(text)
+        self._source, self._source_read = text, self._read
         self.path, self.index, self.package = path, index, package
         self.origin = self.root_path, index
 
@@ -124,3 +130,15 @@ class Resource:
     def state(self) -> tuple[Any, ...]:
         """Return all that a function can see of the resource and its text, not to be changed."""
         return self.package, self.path, self.index, self._text, self.data
+
+
+def _in_same_order(before: Any, after: Any) -> bool:
+    """Say whether the keys that both have stand in the same order in both; list items pair by place."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        common = [key for key in after if key in before]
+        if common != [key for key in before if key in after]:
+            return False
+        return all(_in_same_order(before[key], after[key]) for key in common if isinstance(after[key], (dict, list)))
+    if isinstance(before, list) and isinstance(after, list):
+        return all(map(_in_same_order, before, after))
+    return True

@@ -203,3 +203,20 @@ def test_deleting_and_adding_files_is_remembered() -> None:
     assert set(_rendered(contents, runner, cache).contents) == {"Kptfile", "secret_s.yaml"}
     assert set(_rendered(first.contents, runner, cache).contents) == {"Kptfile", "secret_s.yaml"}
     assert runner.calls == []
+
+
+def test_looking_ahead_sees_keys_in_the_order_of_the_text() -> None:
+    """A change of nothing but the order of keys is not written, so the next render sees the old order."""
+
+    def reorder(items: list[Resource]) -> None:
+        was = ",".join(items[-1].data["data"])
+        items[-1].data["data"] = {"b": "1", "a": was}
+
+    text = CONFIG_MAP.replace("  x: one\n", "  a: one\n  b: '1'\n")
+    remembered: Contents = package(mutate("x"), a_yaml=text)
+    plain = remembered
+    runner, cache = OwnFunctions(reorder), RenderCache(PLENTY)
+    for _ in range(3):
+        remembered = _rendered(remembered, runner, cache).contents
+        plain = render(plain, OwnFunctions(reorder)).contents
+        assert remembered == plain
