@@ -6,24 +6,16 @@ up. Whether the result is right is checked by the caller. Source: ``decisions.md
 """
 
 import json
-import re
 from typing import Any, NamedTuple
 
 from krm.package.list_alignment import align
+from krm.package.yaml_lines import CannotSplice, Lines, chomping, header_end, last_leaf, line_end
 from krm.package.yaml_positions import ALIAS, MAPPING, SCALAR, SEQUENCE, Node, content_start, read_layout
 from krm.package.yaml_reader import same
-from krm.package.yaml_writer import inline_scalar, new_block, new_flow
+from krm.package.yaml_writer import double_quoted, inline_scalar, new_block, new_flow
 
-_LINE_REST = re.compile(r"[ \t]*(?:[ \t]#[^\r\n]*)?(?:\r?\n|\Z)")
-_LAST_LINE_REST = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r?\n|\Z)")
-_COLON = re.compile(r"[ \t]*:(?=\s|\Z)")
-_KEEP = re.compile(r"[|>]\d?\+")
-_HEADER = re.compile(r"([|>]\d?)([-+]?)")
-_HEADER_COMMENT = re.compile(r"[|>][-+0-9]*([ \t]+#[^\r\n]*)")
-
-
-class _CannotSplice(Exception):
-    """The change needs more than cutting and pasting."""
+_LONGEST_KEY = 128
+"""Characters that a key may have without a question mark before it, as emitters do."""
 
 
 class _Splice(NamedTuple):
@@ -47,14 +39,17 @@ def splice_document(text: str, current: Any, wanted: Any) -> str | None:
     try:
         editor.change(root, current, wanted)
         return editor.spliced()
-    except _CannotSplice:
+    except CannotSplice:
         return None
 
 
 class _Editor:
     def __init__(self, text: str, root: Node) -> None:
         self._text = text
+        self._lines = Lines(text)
         self._root = root
+        self._flows: set[int] = set()
+        """Flow collections that are known to hold no comment."""
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._splices: list[_Splice] = []
         self._wide: bool | None = None
@@ -65,7 +60,7 @@ class _Editor:
         done = 0
         for start, end, _, text in sorted(self._splices):
             if start < done:
-                raise _CannotSplice
+                raise CannotSplice
             pieces += [self._text[done:start], text]
             done = end
         return "".join([*pieces, self._text[done:]])
@@ -88,7 +83,7 @@ class _Editor:
         entries = {child.step: child for child in node.children}
         gone = {key for key in current if key not in wanted}
         if len(entries) != len(node.children) or not gone <= entries.keys():
-            raise _CannotSplice
+            raise CannotSplice
         survivors = [child for child in node.children if child.step not in gone]
         if not survivors:
             self._replace(node, wanted)
@@ -99,7 +94,8 @@ class _Editor:
             child = entries.get(key)
             if child is None:
                 if key not in current or not same(current[key], value):
-                    self._insert(node, previous or survivors[0], {key: value}, before=previous is None)
+                    before = previous is None or self._lines.end_text_as_block(previous)
+                    self._insert(node, previous or survivors[0], {key: value}, before=before)
                 continue
             previous = child
             if not same(current[key], value):
@@ -109,7 +105,7 @@ class _Editor:
         pairs = align(current, wanted)
         children = node.children
         if len(children) != len(current):
-            raise _CannotSplice
+            raise CannotSplice
         kept = {old for old, new in pairs if old is not None and new is not None}
         if not kept:
             self._replace(node, wanted)
@@ -133,16 +129,16 @@ class _Editor:
             self._remove_in_flow(parent, gone, survivors)
             return
         first = parent.children[0]
-        if gone and gone[0] is first and not self._begins_line(first):
+        if gone and gone[0] is first and not self._lines.begins(first):
             # It stands behind a dash, and so will the first that stays.
             leading = [child for child in gone if child.entry < survivors[0].entry]
-            end = self._next_line(leading[-1])
+            end = self._lines.below(leading[-1])
             while self._text[end].isspace():
                 end += 1
             self._put(first.entry, end, "")
             gone = gone[len(leading) :]
         for child in gone:
-            self._put(self._line_start(child), self._next_line(child), "")
+            self._put(self._lines.start(child), self._lines.below(child), "")
 
     def _insert(self, parent: Node, beside: Node, entry: dict[str, Any] | list[Any], *, before: bool) -> None:
         """Put a new entry behind ``beside``, or before it."""
@@ -150,15 +146,16 @@ class _Editor:
             self._insert_in_flow(beside, entry, before=before)
             return
         indent = " " * beside.column
-        rows = self._rows(entry, indent)
         if before:
-            if not self._begins_line(beside):
+            rows = self._rows(entry, indent, beside.entry)
+            if not self._lines.begins(beside):
                 self._put(beside.entry, beside.entry, rows.removeprefix(indent) + indent)
                 return
-            start = self._above_head(beside)
+            start = self._lines.above_head(beside)
             self._put(start, start, rows)
             return
-        start = self._next_line(beside)
+        start = self._lines.below(beside)
+        rows = self._rows(entry, indent, start)
         if start and self._text[start - 1] != "\n":
             self._chomp(beside)
             rows = self._newline + self._without_last_break(rows, entry)
@@ -166,12 +163,9 @@ class _Editor:
 
     def _chomp(self, node: Node) -> None:
         """Let a block scalar at the end of the text stay without the line break that is put behind it."""
-        leaf = _last_leaf(node)
-        if leaf.is_block_scalar:
-            start = content_start(self._text, leaf)
-            header = _HEADER.match(self._text, start)
-            if header and header[2] != "-":
-                self._put(header.start(2), header.end(2), "-")
+        if self._lines.end_text_as_block(node):
+            start, end = chomping(self._text, last_leaf(node))
+            self._put(start, end, "-")
 
     def _without_last_break(self, rows: str, value: Any) -> str:
         """Drop the last line break of ``rows``, for a text that ends without one, unless it is part of the value."""
@@ -181,21 +175,27 @@ class _Editor:
 
     def _remove_in_flow(self, parent: Node, gone: list[Node], survivors: list[Node]) -> None:
         """Cut entries out, each with the comma before it, or behind it if it stands first."""
-        if gone and self._text.find("#", parent.start, parent.end) >= 0:
-            raise _CannotSplice
+        if not gone:
+            return
+        self._require_no_comment(parent)
         leading = [child for child in gone if child.entry < survivors[0].entry]
         if leading:
             self._put(leading[0].entry, survivors[0].entry, "")
-        left = {id(child) for child in gone[len(leading) :]}
-        for before, child in zip(parent.children, parent.children[1:], strict=False):
-            if id(child) in left:
+        places = {child.step: place for place, child in enumerate(parent.children)}
+        for child in gone[len(leading) :]:
+            place = places[child.step]
+            before, after = parent.children[place - 1], parent.children[place + 1 : place + 2]
+            begins_line = "\n" in self._text[before.end : child.entry]
+            if begins_line and after and "\n" not in self._text[child.end : after[0].entry]:
+                self._put(child.entry, after[0].entry, "")
+            else:
                 self._put(before.end, child.end, "")
 
     def _insert_in_flow(self, beside: Node, entry: dict[str, Any] | list[Any], *, before: bool) -> None:
         """Put an entry behind ``beside`` or before it, on a line of its own if that has one."""
         parent = beside.parent
-        if parent is None or self._text.find("#", parent.start, parent.end) >= 0:
-            raise _CannotSplice
+        assert parent is not None  # noqa: S101 - it is an entry
+        self._require_no_comment(parent)
         [value] = entry.values() if isinstance(entry, dict) else entry
         if self._is_json(beside):
             written = json.dumps(entry if isinstance(entry, dict) else value, ensure_ascii=False)
@@ -204,13 +204,18 @@ class _Editor:
             written = new_flow(entry)[1:-1]
         else:
             written = inline_scalar(value, beside.style) or new_flow(value)
-        line = self._line_start(beside)
+        line = self._lines.start(beside)
         own_line = line > parent.start and not self._text[line : beside.entry].strip()
         gap = self._newline + self._text[line : beside.entry] if own_line else " "
         if before:
             self._put(beside.entry, beside.entry, f"{written},{gap}")
         else:
             self._put(beside.end, beside.end, f",{gap}{written}")
+
+    def _require_no_comment(self, flow: Node) -> None:
+        if id(flow) not in self._flows and self._text.find("#", flow.start, flow.end) >= 0:
+            raise CannotSplice
+        self._flows.add(id(flow))
 
     def _is_json(self, node: Node) -> bool:
         """Whether an entry of a flow collection stands among JSON rather than YAML."""
@@ -226,44 +231,81 @@ class _Editor:
         if inline is None and (not value or node.in_flow):
             inline = new_flow(value)
         if inline is not None and (node.flow or (node.kind == SCALAR and not node.is_block_scalar)):
-            self._put_inline(node, inline)
+            self._put_inline(node, inline, value)
+            return
+        in_list = node.parent is not None and node.parent.kind == SEQUENCE
+        if (
+            inline is not None
+            and node.children
+            and (node.parent is None or in_list)
+            and self._lines.begins(node.children[0])
+        ):
+            self._empty(node, inline)
             return
         if node.parent is None:
-            raise _CannotSplice
-        if inline is not None:
-            first, rest = f" {inline}", ""
-        else:
-            in_list = node.parent.kind == SEQUENCE
-            rows = self._rows([value] if in_list else {"k": value}, " " * node.column)
+            self._replace_root(node, value)
+            return
+        first, rest = f" {inline}", ""
+        if inline is None:
+            rows = self._rows([value] if in_list else {"k": value}, " " * node.column, self._lines.below(node))
             first, _, rest = rows[node.column + (1 if in_list else 2) :].partition(self._newline)
         self._put_rows(node, first, rest, value)
 
-    def _put_inline(self, node: Node, inline: str) -> None:
+    def _empty(self, node: Node, inline: str) -> None:
+        """Put one line in place of the entries of a block that begins on a line of its own."""
+        if content_start(self._text, node) > node.start:
+            raise CannotSplice  # an anchor or tag would be left behind
+        start = self._lines.start(node.children[0])
+        indent = self._text[start : node.children[0].entry]
+        self._put(start, start, indent + inline + self._newline)
+        self._cut_entries(node)
+
+    def _cut_entries(self, node: Node) -> None:
+        """Cut all entries of a block out; comments among them stay."""
+        for child in node.children:
+            self._put(self._lines.start(child), self._lines.below(child), "")
+
+    def _replace_root(self, node: Node, value: Any) -> None:
+        """Put another collection in place of the block collection that is the whole document."""
+        if (
+            not node.children
+            or not self._lines.begins(node.children[0])
+            or content_start(self._text, node) > node.start
+        ):
+            raise CannotSplice
+        rows = new_block(value, wide=self._is_wide()).replace("\n", self._newline)
+        self._put(self._lines.start(node.children[0]), self._lines.below(node), rows)
+
+    def _value_start(self, node: Node, value: Any) -> int:
+        """Return where to put a value in place of a scalar: behind its anchor, over a tag that no longer fits."""
         start = content_start(self._text, node)
+        has_tag = self._text.startswith("!", node.start, start) and "&" not in self._text[node.start : start]
+        return node.start if has_tag and (self._text[node.start + 1] == "!" or not isinstance(value, str)) else start
+
+    def _put_inline(self, node: Node, inline: str, value: Any) -> None:
+        start = self._value_start(node, value)
         blank = start == node.end and self._text[start - 1 : start].strip() != ""
         self._put(start, node.end, f" {inline}" if blank else inline)
 
     def _put_rows(self, node: Node, first: str, rest: str, value: Any) -> None:
         """Put ``first`` behind the key or dash, and the lines ``rest`` below, in place of a block or scalar."""
         text = self._text
-        end = self._next_line(node)
+        end = self._lines.below(node)
         if not text.endswith("\n") and end == len(text):
             rest = self._without_last_break(rest, value)
         if node.kind in (MAPPING, SEQUENCE) and not node.flow:
-            start = stop = self._behind_key(node)
+            start = stop = self._lines.behind_key(node)
             below = text.find("\n", start) + 1
             if below > node.children[0].entry:
                 # Its first entry stands behind a dash.
-                self._put(start, end, first + text[_line_end(text, end - 1) : end] + rest)
+                self._put(start, end, first + text[line_end(text, end - 1) : end] + rest)
                 return
             if not rest:
-                # Comments among the entries stay.
-                for child in node.children:
-                    self._put(self._line_start(child), self._next_line(child), "")
+                self._cut_entries(node)
                 below = end
         else:
-            start = content_start(text, node)
-            stop = _header_end(text, start) if node.is_block_scalar else node.end
+            start = self._value_start(node, value)
+            stop = header_end(text, content_start(text, node)) if node.is_block_scalar else node.end
             below = text.find("\n", stop) + 1
             while start > node.key_end and text[start - 1] in " \t":
                 start -= 1
@@ -272,15 +314,17 @@ class _Editor:
         self._put(start, stop, first)
         self._put(below, end, rest)
 
-    def _rows(self, entry: dict[str, Any] | list[Any], indent: str) -> str:
-        """Write an entry as lines."""
+    def _rows(self, entry: dict[str, Any] | list[Any], indent: str, below: int) -> str:
+        """Write an entry as lines, to stand above the offset ``below``."""
         [value] = entry.values() if isinstance(entry, dict) else entry
         inline = inline_scalar(value)
-        if inline is not None and isinstance(entry, dict):
-            [key] = entry
-            written = inline_scalar(key)
-            if written is not None and len(written) < 128:  # noqa: PLR2004 - longer keys need a question mark
-                return f"{indent}{written}: {inline}{self._newline}"
+        if inline is None and isinstance(value, str) and self._lines.would_join(below, value, indent):
+            inline = double_quoted(value)
+        lead = "-"
+        if isinstance(entry, dict):
+            lead = f"{inline_scalar(next(iter(entry))) or ''}:"
+        if inline is not None and lead != ":" and len(lead) < _LONGEST_KEY:
+            return f"{indent}{lead} {inline}{self._newline}"
         rows = new_block(entry, wide=self._is_wide())
         lines = (indent + line if line else "" for line in rows.removesuffix("\n").split("\n"))
         return "".join(line + self._newline for line in lines)
@@ -301,68 +345,3 @@ class _Editor:
     def _put(self, start: int, end: int, text: str) -> None:
         if start < end or text:
             self._splices.append(_Splice(start, end, len(self._splices), text))
-
-    def _begins_line(self, node: Node) -> bool:
-        return not self._text[self._line_start(node) : node.entry].strip()
-
-    def _line_start(self, node: Node) -> int:
-        return self._text.rfind("\n", 0, node.entry) + 1
-
-    def _above_head(self, node: Node) -> int:
-        """Return the offset of the line above which nothing belongs to ``node``."""
-        text, start = self._text, self._line_start(node)
-        top = start
-        while top:
-            above = text.rfind("\n", 0, top - 1) + 1
-            if not text[above:top].lstrip(" \t").startswith("#"):
-                return top
-            top = above
-        # Comments at the top of a text are the document's.
-        return start
-
-    def _next_line(self, node: Node) -> int:
-        """Return the offset of the line below a block entry, the text's end when there is none."""
-        leaf = _last_leaf(node)
-        text, end = self._text, leaf.end
-        if leaf.is_block_scalar:
-            if _KEEP.match(text, content_start(text, leaf)):
-                return end
-            while end > leaf.start and text[end - 1].isspace():
-                end -= 1
-            return text.find("\n", end) + 1 or len(text)
-        rest = (_LINE_REST if leaf.start < leaf.end else _LAST_LINE_REST).match(text, end)
-        if rest is None:
-            raise _CannotSplice
-        return rest.end()
-
-    def _behind_key(self, node: Node) -> int:
-        """Return the offset behind the colon or dash of a block collection."""
-        if content_start(self._text, node) > node.start:
-            raise _CannotSplice  # an anchor or tag would be left behind
-        if node.parent is not None and node.parent.kind == SEQUENCE:
-            return node.key_end
-        colon = _COLON.match(self._text, node.key_end)
-        if colon is None:
-            raise _CannotSplice
-        return colon.end()
-
-
-def _last_leaf(node: Node) -> Node:
-    """Return the scalar or flow collection that a node ends with."""
-    while node.children and not node.flow:
-        node = node.children[-1]
-    return node
-
-
-def _header_end(text: str, start: int) -> int:
-    """Return the offset behind the header of a block scalar, before its comment."""
-    found = _HEADER_COMMENT.match(text, start)
-    if found:
-        return found.start(1)
-    return _line_end(text, start)
-
-
-def _line_end(text: str, offset: int) -> int:
-    end = text.find("\n", offset)
-    end = len(text) if end < 0 else end
-    return end - 1 if end > offset and text[end - 1] == "\r" else end

@@ -84,7 +84,7 @@ def test_clone_sets_upstream_name_and_merge_keys(name: str) -> None:
     assert kptfile.annotations["internal.kpt.dev/upstream-identifier"] == "kpt.dev|Kptfile|default|new"
     text = clone[f"{name}.yaml"].data.decode()
     assert f"\nmetadata: # kpt-merge: {name}-namespace/{name}-name\n" in text
-    assert f"|{name}-namespace|{name}-name'" in text
+    assert f"|{name}-namespace|{name}-name" in text
     assert "package-context.yaml" not in clone
 
 
