@@ -1,5 +1,6 @@
 """The module ``re.star``: regular expressions with Go's syntax, in linear time. Source: ``kpt.md`` 4.9 and 0.3."""
 
+from functools import lru_cache
 from typing import Any
 
 import re2
@@ -10,6 +11,7 @@ _MEMORY = 8 << 20
 """Bytes that one compiled expression may take."""
 
 
+@lru_cache(maxsize=64)
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False

@@ -140,7 +140,7 @@ FUNCTION = Builtin(
     summary="Runs a Starlark script that changes, adds and removes resources, or fails.",
     source="kpt.md 4.9",
     tags=("v0.4.3", "v0.5.0", "v0.5.1", "v0.5.2", "v0.5.5"),
-    config_kinds=("StarlarkRun", "ConfigMap"),
+    config_kinds=("StarlarkRun.fn.kpt.dev", "ConfigMap"),
     options=(
         Option("source", "the script; in a ConfigMap `data.source`", required=True),
         Option("params", 'free-form values, read as `ctx.resource_list["functionConfig"]["params"]`'),

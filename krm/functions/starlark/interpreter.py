@@ -3,6 +3,7 @@
 Knows nothing of processes and limits: the worker around it is killed when a script takes too much of anything.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import starlark
 
 from krm.functions.starlark.dialect import translate
 from krm.functions.starlark.libraries import load_library
+from krm.functions.starlark.library import DIALECT, OWN_GLOBALS
 from krm.functions.starlark.messages import SCRIPT, Report
 from krm.functions.starlark.prelude import AFTER, BEFORE
 
@@ -56,19 +58,6 @@ def _open_api() -> str:
     return kubernetes_text()
 
 
-def _dialect() -> starlark.Dialect:
-    """Return the dialect: statements and reassignment at the top level, as upstream; no types, no f-strings."""
-    dialect = starlark.Dialect.extended()
-    dialect.enable_f_strings = False
-    dialect.enable_types = starlark.DialectTypes.DISABLE
-    return dialect
-
-
-DIALECT = _dialect()
-OWN_GLOBALS = starlark.Globals.extended_by([starlark.LibraryExtension.StructType, starlark.LibraryExtension.Json])
-"""For code of this package; scripts have the standard ones."""
-
-
 class _Evaluation:
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -113,7 +102,7 @@ class _Evaluation:
         self._failure = text
         raise RuntimeError(text)
 
-    def _message(self, report: str, original_line: Any) -> str:
+    def _message(self, report: str, original_line: Callable[[int], int]) -> str:
         if self._failure is not None:
             return self._failure
         parts = Report(report)

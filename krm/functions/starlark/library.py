@@ -1,10 +1,23 @@
-"""What a module for scripts is made of, and how its functions fail."""
+"""What scripts and the modules for them are made of, and how a module's functions fail."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import starlark
+
+
+def _dialect() -> starlark.Dialect:
+    """Return the dialect: statements and reassignment at the top level, as upstream; no types, no f-strings."""
+    dialect = starlark.Dialect.extended()
+    dialect.enable_f_strings = False
+    dialect.enable_types = starlark.DialectTypes.DISABLE
+    return dialect
+
+
+DIALECT = _dialect()
+OWN_GLOBALS = starlark.Globals.extended_by([starlark.LibraryExtension.StructType, starlark.LibraryExtension.Json])
+"""For code of this package; scripts have the standard ones."""
 
 
 class LibraryError(Exception):
@@ -26,11 +39,5 @@ class Library:
         module = starlark.Module()
         for function, body in self.functions.items():
             module.add_callable(function, body)
-        dialect = starlark.Dialect.extended()
-        dialect.enable_types = starlark.DialectTypes.DISABLE
-        starlark.eval(module, starlark.parse(name, self.text, dialect), _globals())
+        starlark.eval(module, starlark.parse(name, self.text, DIALECT), OWN_GLOBALS)
         return module.freeze()
-
-
-def _globals() -> starlark.Globals:
-    return starlark.Globals.extended_by([starlark.LibraryExtension.StructType])

@@ -23,7 +23,7 @@ _GOT = (
     (re.compile(r"integer literal .*$", re.DOTALL), "int literal"),
     (re.compile(r"float literal .*$", re.DOTALL), "float literal"),
     (re.compile(r"keyword '(.*)'$"), r"\1"),
-    (re.compile(r"(symbol '.*')$"), None),
+    (re.compile(r"symbol ('.*')$"), r"\1"),
 )
 _WANT = {
     "IDENTIFIER": "identifier",
@@ -89,7 +89,7 @@ def _familiar(text: str) -> str:
 def _got(token: str) -> str:
     for pattern, name in _GOT:
         if found := pattern.fullmatch(token):
-            return found.expand(name) if name else token.removeprefix("symbol ")
+            return found.expand(name)
     return token
 
 

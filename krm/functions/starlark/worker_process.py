@@ -28,7 +28,7 @@ class Limits:
 
     seconds: float = 10.0
     memory: int = 512 << 20
-    """Bytes of address space of the whole worker; an idle one takes about 60 MiB of it."""
+    """Bytes of address space of the whole worker; an idle one takes about 40 MiB of it."""
 
 
 @dataclass(frozen=True, slots=True)
