@@ -18,7 +18,7 @@ from krm.functions.replacement_config import (
 )
 from krm.functions.replacement_paths import FieldPathError, Place, find_places, read_path, scalar_text
 from krm.functions.resource import Resource
-from krm.functions.resource_ids import IndexedResource, ResourceIndex, ResourceSelector
+from krm.functions.resource_ids import IndexedResource, ResourceId, ResourceIndex, ResourceSelector
 from krm.functions.runner import FunctionResult, ResourceList
 from krm.functions.work_budget import BudgetExceeded, WorkBudget
 from krm.package.yaml_reader import plain_copy, read_document, resolve_scalar
@@ -151,7 +151,7 @@ class _Run:
         return value if isinstance(typed, str) and not isinstance(current, str) else typed
 
 
-def _is_rejected(selectors: list[ResourceSelector], known: Any) -> bool:
+def _is_rejected(selectors: list[ResourceSelector], known: ResourceId) -> bool:
     return any(selector.resource_id.selects(known) for selector in selectors)
 
 
@@ -198,8 +198,8 @@ FUNCTION = Builtin(
     options=(
         Option(
             "replacements[].source",
-            "{group, version, kind, name, namespace, fieldPath, options: {delimiter, index}} of the one source",
-            required=True,
+            "{group, version, kind, name, namespace, fieldPath, options: {delimiter, index}} of the one source; "
+            "required without a sourceValue",
         ),
         Option("replacements[].sourceValue", "the value itself, instead of a source"),
         Option(
@@ -208,8 +208,16 @@ FUNCTION = Builtin(
             required=True,
         ),
         Option("replacements[].targets[].reject", "list of the same fields: resources to leave alone"),
-        Option("replacements[].targets[].fieldPaths", "where the value goes; `metadata.name` when none is given"),
-        Option("replacements[].targets[].options", "{delimiter, index, create}"),
+        Option(
+            "replacements[].targets[].fieldPaths",
+            "where the value goes; `metadata.name` when none is given. Names are separated by dots; `\\.` is a dot in a "
+            "name, `[a.b/c]` a name as it stands, `[key=value]` elements of a list, a number one element, `-` the last",
+        ),
+        Option(
+            "replacements[].targets[].options",
+            "{delimiter, index, create}: replace one part of the text (below 0: put before, past the end: put behind); "
+            "create what is missing",
+        ),
     ),
     behaviours=(
         Behaviour("v0.1.0, v0.1.1", "missing targets are skipped, `[key=value]` compares exactly, types are copied"),

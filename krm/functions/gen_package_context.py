@@ -46,7 +46,7 @@ def _root_kptfile(items: list[Resource]) -> Resource | None:
 FUNCTION = Builtin(
     name="gen-pkg-context",
     run=lambda resources, *_: generate_package_context(resources),
-    summary="Writes the name of the package, and where it lies, into its package context.",
+    summary="As `builtins/gen-pkg-context`: writes the name of the package, and where it lies, into its package context.",
     source="kpt.md 1.9",
     tags=(),
     config_kinds=("ConfigMap",),

@@ -22,12 +22,12 @@ class Renames:
     def __init__(self, renamed: Mapping[Identity, str]) -> None:
         """``renamed`` gives the new name of each identity that is no more."""
         self._by_identity = {_normal(identity): name for identity, name in renamed.items()}
-        self._by_name: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._names: dict[tuple[str, str, str | None], set[str]] = {}
         for identity, name in renamed.items():
             if identity.group in GROUPS.get(identity.kind, ()):
-                new = _namespace(identity.namespace), name
-                self._by_name.setdefault((identity.kind, identity.name), []).append(new)
-        self._kinds = {kind for kind, _ in self._by_name}
+                for namespace in (_namespace(identity.namespace), None):
+                    self._names.setdefault((identity.kind, identity.name, namespace), set()).add(name)
+        self._kinds = {kind for kind, _, _ in self._names}
 
     def fix(self, items: Iterable[Resource]) -> None:
         """Change every reference among ``items`` to a renamed object; doing it once is enough."""
@@ -69,12 +69,14 @@ class Renames:
         return None if new is None else f"{prefix}/{new}" if slash else new
 
     def _new_name(self, kind: str, name: str, namespace: str | None) -> str | None:
-        """Return what an object is called now, None when it is called the same or is not the only one."""
-        candidates = self._by_name.get((kind, name), [])
-        if namespace is not None and is_namespaced(GROUPS[kind][0], kind):
-            candidates = [new for new in candidates if new[0] == namespace]
-        names = {new for _, new in candidates}
-        return names.pop() if len(names) == 1 else None
+        """Return what an object is called now, None when it is called the same or could be several.
+
+        Without a namespace, as in objects that live in none, those of all namespaces count.
+        """
+        if not is_namespaced(GROUPS[kind][0], kind):
+            namespace = None
+        names = self._names.get((kind, name, namespace), ())
+        return next(iter(names)) if len(names) == 1 else None
 
     def _fix_rules(self, data: dict[str, Any], namespace: str | None) -> None:
         """Change the names that a role's rules are limited to, for the kinds that each rule is about."""

@@ -5,7 +5,7 @@ be missing. Source: ``kpt.md`` 4.7.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -48,7 +48,17 @@ class Step:
     @property
     def wants_list(self) -> bool:
         """Whether what it is applied to should be created as a list."""
-        return self.value is not None or (not self.literal and self.name in (_EACH, _LAST)) or self.index is not None
+        return self.value is not None or self.index is not None or self.means_elements
+
+    @property
+    def means_elements(self) -> bool:
+        """Whether it is for elements that are there already."""
+        return self.value is None and not self.literal and self.name in (_EACH, _LAST)
+
+    @property
+    def can_create(self) -> bool:
+        """Whether it leads somewhere in a collection that is created for it."""
+        return not self.means_elements and self.index in (None, 0)
 
 
 @dataclass(slots=True)
@@ -58,8 +68,6 @@ class Place:
     owner: Any
     key: str | int
     path: tuple[str | int, ...]
-    created: bool = False
-    """Whether it was made for this path."""
 
     @property
     def value(self) -> Any:
@@ -76,7 +84,7 @@ def read_path(text: str) -> tuple[Step, ...]:
     r"""Read a path: parts between dots, ``\.`` for a dot, ``[key]`` and ``[key=value]`` taken as a whole.
 
     Raises:
-        FieldPathError: it is too long.
+        FieldPathError: it is too long, or names nothing.
     """
     if len(text) > MAX_PATH:
         raise FieldPathError(f"fieldPath is longer than {MAX_PATH} characters: {text[:80]}...")
@@ -91,6 +99,8 @@ def read_path(text: str) -> tuple[Step, ...]:
             steps.append(Step(name.replace("\\.", "."), value))
         else:
             steps.append(Step(bracket.replace("\\.", "."), literal=True))
+    if not steps:
+        raise FieldPathError(f"fieldPath {text!r} names no field")
     if len(steps) > MAX_DEPTH:
         raise FieldPathError(f"fieldPath has more than {MAX_DEPTH} parts: {text[:80]}...")
     return tuple(steps)
@@ -99,7 +109,7 @@ def read_path(text: str) -> tuple[Step, ...]:
 def find_places(
     data: dict[str, Any], steps: Sequence[Step], budget: WorkBudget, *, strict: bool, create: bool
 ) -> list[Place]:
-    """Return the places that a path leads to, in order; with ``create``, what is missing is made.
+    """Return the places that a path leads to, in order; with ``create``, what is missing is made for them.
 
     ``strict`` takes ``[key=value]`` for a regular expression (of the whole text) and all elements that match,
     and refuses indexes past the end; else the first element that is equal counts, and what is missing leads
@@ -109,9 +119,11 @@ def find_places(
         FieldPathError: the path leads into a scalar, names a field of a list, or an index far past its end.
         BudgetExceeded: the way there goes through more than ``budget`` allows.
     """
-    walk = _Walk(budget, strict, create)
     places = [Place([data], 0, ())]
-    for step in steps:
+    # Nothing is made where a later step would lead nowhere.
+    last_fixed = max((number for number, step in enumerate(steps) if not step.can_create), default=-1)
+    for number, step in enumerate(steps):
+        walk = _Walk(budget, strict, create and number >= last_fixed)
         places = [below for place in places for below in walk.below(place, step)]
     return places
 
@@ -130,22 +142,22 @@ class _Walk:
     budget: WorkBudget
     strict: bool
     create: bool
+    """Whether to make what is missing."""
 
     def below(self, place: Place, step: Step) -> Iterator[Place]:
         self.budget.spend(1)
         if place.value is None:
-            if not self.create:
+            if not (self.create and step.can_create):
                 return
             place.set([] if step.wants_list else {})
         value = place.value
         if isinstance(value, dict) and step.value is None:
             if step.name in value or self.create:
-                created = step.name not in value
                 value.setdefault(step.name, None)
-                yield Place(value, step.name, (*place.path, step.name), created)
+                yield Place(value, step.name, (*place.path, step.name))
         elif isinstance(value, list) and step.wants_list:
-            for index, created in self._indexes(value, step):
-                yield Place(value, index, (*place.path, index), created)
+            for index in self._indexes(value, step):
+                yield Place(value, index, (*place.path, index))
         else:
             expected = "MappingNode" if step.value is None else "SequenceNode"
             actual = "MappingNode" if isinstance(value, dict) else "ScalarNode"
@@ -153,31 +165,28 @@ class _Walk:
             where = ".".join(map(str, (*place.path, step.name)))
             raise FieldPathError(f"wrong Node Kind for {where} expected: {expected} was {actual}")
 
-    def _indexes(self, elements: list[Any], step: Step) -> Iterator[tuple[int, bool]]:
-        """Yield the indexes a step means in a list, and whether the element was made for it."""
+    def _indexes(self, elements: list[Any], step: Step) -> Iterable[int]:
+        """Return the indexes a step means in a list."""
         if step.value is not None:
-            yield from self._matches(elements, step.name, step.value)
-        elif step.name == _EACH:
-            yield from ((index, False) for index in range(len(elements)))
-        elif step.name == _LAST:
-            yield from ((len(elements) - 1, False),) if elements else ()
-        else:
-            index = int(step.name)
-            if index == len(elements) and self.create:
-                elements.append(None)
-                yield index, True
-            elif index < len(elements):
-                yield index, False
-            elif self.strict:
-                raise FieldPathError(f"index {index} specified but only {len(elements)} elements found")
+            return self._matches(elements, step.name, step.value)
+        if step.means_elements:
+            return range(len(elements)) if step.name == _EACH else range(len(elements))[-1:]
+        index = int(step.name)
+        if index == len(elements) and self.create:
+            elements.append(None)
+        if index < len(elements):
+            return (index,)
+        if self.strict:
+            raise FieldPathError(f"index {index} specified but only {len(elements)} elements found")
+        return ()
 
-    def _matches(self, elements: list[Any], name: str, value: str) -> Iterator[tuple[int, bool]]:
+    def _matches(self, elements: list[Any], name: str, value: str) -> list[int]:
         found = list(self._matching(elements, name, value))
-        yield from ((index, False) for index in found)
         if not found and self.create:
             text = value.replace("\\.", ".")
             elements.append({name: text} if name else text)
-            yield len(elements) - 1, True
+            return [len(elements) - 1]
+        return found
 
     def _matching(self, elements: list[Any], name: str, value: str) -> Iterator[int]:
         self.budget.spend(len(elements))

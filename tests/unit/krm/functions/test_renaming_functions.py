@@ -203,6 +203,22 @@ def test_names_that_others_own_stay() -> None:
     assert names == ["space", "things.x.io", "pkg"]
 
 
+def test_objects_of_one_name_in_several_namespaces_are_told_apart() -> None:
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: {}}}\n---\n"
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: {}}}\n"
+        "spec: {{volumes: [{{name: v, configMap: {{name: c}}}}]}}\n"
+    )
+
+    after = resources_of(text_after(IMAGE, config.format("a") + pod.format("b"), inline_config({"prepend": "x-"})))
+    both = text_after(
+        IMAGE, config.format("a") + config.format("b") + pod.format("b"), inline_config({"prepend": "x-"})
+    )
+
+    assert after[1].data["spec"]["volumes"][0]["configMap"]["name"] == "c"
+    assert resources_of(both)[2].data["spec"]["volumes"][0]["configMap"]["name"] == "x-c"
+
+
 def test_only_names_change_and_a_second_run_changes_nothing() -> None:
     config = inline_config({"append": "-x"})
 
