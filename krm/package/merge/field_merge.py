@@ -73,6 +73,8 @@ class _Place(NamedTuple):
 
 
 _ROOT = _Place(None, "", "")
+_EMPTY: tuple[Any, ...] = (None, {})
+"""What a merge may leave of an element, which is then dropped."""
 _MAX_LABEL = 64
 """Characters of one step in the path of a conflict."""
 
@@ -193,7 +195,7 @@ class _Walk:
             return self._whole(place, origin, updated, local)
         if local is not ABSENT or origin is ABSENT:
             value = self.value(place, schema, origin, updated, local)
-            return ABSENT if value is None or value == {} else value
+            return ABSENT if value in _EMPTY and updated not in _EMPTY else value
         if self._same(origin, updated):
             return ABSENT
         self._report(place, origin, updated, local, Kept.UPDATED)
