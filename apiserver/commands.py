@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from apiserver import serving
 from apiserver.auth.certificates import Files, UnusableCertificate
@@ -105,6 +106,8 @@ def _settings(**given: Any) -> Settings:
     except ValidationError as error:
         problems = (f"{_option(problem['loc'])}: {problem['msg']}" for problem in error.errors())
         _refuse("; ".join(problems), EXIT_USAGE)
+    except SettingsError as error:
+        _refuse(f"{error}: it must be JSON, see docs/reference/settings.md", EXIT_USAGE)
 
 
 def _option(location: tuple[int | str, ...]) -> str:

@@ -30,6 +30,11 @@ def default_data() -> Path:
     return (Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "share") / "porch"
 
 
+def function_environment() -> dict[str, str]:
+    """Return what a container runtime needs of the server's environment; nothing of it is a secret of Porch."""
+    return {name: os.environ[name] for name in ("PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST") if name in os.environ}
+
+
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
@@ -80,6 +85,29 @@ class Settings(BaseSettings):
         description="Seconds one exchange with a Git remote may take (connect, fetch, push) before it is given up.",
     )
     git_threads: int = Field(default=16, ge=2, le=256, description="Threads for Git work, shared by all repositories.")
+    render_workers: int = Field(
+        default_factory=lambda: min(4, os.cpu_count() or 1),
+        ge=1,
+        le=64,
+        description="Processes that render large packages, each started when it is first needed. Default: one for each "
+        "processor, at most 4.",
+    )
+    function_executables: dict[str, Path] = Field(
+        default={},
+        description="Programs that stand in for function images, as a JSON object of image pattern and absolute path: "
+        '`{"ghcr.io/acme/lint:v1.*": "/usr/local/bin/lint"}`. They get a ResourceList on stdin, and run with the '
+        "rights of the server.",
+    )
+    container_runtime: Literal["", "docker", "podman", "nerdctl"] = Field(
+        default="",
+        description="Command that runs all function images which are neither built in nor among the executables. Empty: "
+        "none, and a package with such a function is refused.",
+    )
+    function_environment: dict[str, str] = Field(
+        default_factory=function_environment,
+        description="Environment of the executables and of the container runtime, as a JSON object. Default: PATH, HOME, "
+        "XDG_RUNTIME_DIR and DOCKER_HOST of the server.",
+    )
     body_limit: int = Field(
         default=6 * 1024 * 1024,
         ge=64 * 1024,
@@ -109,6 +137,15 @@ class Settings(BaseSettings):
     def _absolute(cls, value: Path | None) -> Path | None:
         """Pin a path to where the process started, whatever changes its working directory later."""
         return None if value is None else value.expanduser().absolute()
+
+    @field_validator("function_executables")
+    @classmethod
+    def _absolute_programs(cls, value: dict[str, Path]) -> dict[str, Path]:
+        """Refuse programs that a working directory or a search path would choose."""
+        for image, program in value.items():
+            if not program.is_absolute():
+                raise ValueError(f"the program {program} for {image} must be an absolute path")
+        return value
 
     @property
     def database(self) -> str:

@@ -53,6 +53,8 @@ def _row(name: str, field: FieldInfo) -> str:
 def _default(field: FieldInfo) -> str:
     if field.default_factory is default_data:
         return "`$XDG_DATA_HOME/porch`, or `~/.local/share/porch`"
+    if field.default_factory is not None:
+        return "see the meaning"
     value = field.default
     if value is None or value == "":
         return "empty"
@@ -62,7 +64,7 @@ def _default(field: FieldInfo) -> str:
 def _allowed(field: FieldInfo) -> str:
     choices = _choices(field.annotation)
     if choices:
-        return ", ".join(f"`{choice}`" for choice in choices)
+        return ", ".join(f"`{choice}`" if choice else "empty" for choice in choices)
     low = high = ""
     for bound in field.metadata:
         match bound:

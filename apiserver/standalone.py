@@ -15,9 +15,18 @@ from apiserver.app import create_app
 from apiserver.auth.authenticate import CertificateAuthenticator
 from apiserver.engine.claims import Claims
 from apiserver.engine.draft_writing import DraftWriter
+from apiserver.engine.function_options import FunctionOptions
 from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
 from apiserver.engine.recording import Recorder
-from apiserver.engine.rendering import ThreadRenderer
+from apiserver.engine.render_pool import RenderPool
+from apiserver.engine.rendering import (
+    RENDER_CACHE,
+    RENDER_SECONDS,
+    WAITING_RENDERS,
+    CachedRenderer,
+    RendererBySize,
+    ThreadRenderer,
+)
 from apiserver.engine.repositories import RESOURCE as REPOSITORIES
 from apiserver.engine.repositories import Options, Repositories
 from apiserver.engine.service import PackageService
@@ -41,9 +50,7 @@ from apiserver.resources.repositories import RegisteredRepositories
 from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
-from krm.functions.builtins import builtin_runner
-from krm.functions.pipeline import Rendered, render
-from krm.package.contents import Contents
+from krm.functions.render_cache import RenderCache
 from storage.sealing import Sealer, load_or_create_key
 from storage.sql.migrate import upgrade_aside
 from storage.sql.postgres import postgres_database
@@ -115,18 +122,21 @@ def create_server(settings: Settings) -> Server:
     )
     repositories = Repositories(store, index, recorder, claims, options, pool)
     starting = StartingContents(store, repositories, settings.data / "upstreams", settings.git_timeout)
-    runner = builtin_runner()
-
-    def run_pipeline(contents: Contents) -> Rendered:
-        return render(contents, runner)
-
+    functions = FunctionOptions(
+        settings.function_executables, settings.container_runtime, settings.function_environment
+    )
+    workers = RenderPool(functions, size=settings.render_workers, waiting=WAITING_RENDERS, seconds=RENDER_SECONDS)
+    renderer = RendererBySize(
+        small=ThreadRenderer(pool, functions.runner()),
+        large=CachedRenderer(pool, workers, RenderCache(RENDER_CACHE)),
+    )
     service = PackageService(
         store,
         index,
         recorder,
         repositories,
         claims,
-        ThreadRenderer(pool, run_pipeline),
+        renderer,
         starting,
         DraftWriter(recorder, repositories, settings.push_drafts),
     )
@@ -158,6 +168,7 @@ def create_server(settings: Settings) -> Server:
             await asyncio.gather(*tasks, return_exceptions=True)
             await repositories.stop()
             await store.stop()
+            await workers.close()
             pool.shutdown(wait=False, cancel_futures=True)
 
     return Server(create_app(machinery, machinery.routes(), lifespan), shutdown, served)

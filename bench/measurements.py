@@ -51,10 +51,12 @@ class Sizes:
     """Packages and revisions of the smaller synced repository."""
     large: tuple[int, int]
     repeats: int
+    deployments: int
+    """Resources of each of the four packages that render while GETs are measured."""
 
 
-FULL = Sizes(24, 25, 4, 16, 12, 100, 20.0, (100, 10), (1000, 10), 5)
-SHORT = Sizes(4, 10, 2, 8, 2, 20, 4.0, (10, 10), (50, 10), 3)
+FULL = Sizes(24, 25, 4, 16, 12, 100, 20.0, (100, 10), (1000, 10), 5, 1000)
+SHORT = Sizes(4, 10, 2, 8, 2, 20, 4.0, (10, 10), (50, 10), 3, 100)
 
 
 def run_yardstick(name: str, own: str, *arguments: str) -> list[Json]:
@@ -207,6 +209,23 @@ def watch_rows(server: PorchProcess, sizes: Sizes) -> list[Row]:
         at_most(f"{what}, from the write's answer", "–", 50, result["from_answer_ms"]["p99"]),
         Row(f"{what}, from its sending", "–", "", f"{result['from_sending_ms']['p99']} ms"),
     ]
+
+
+# --- rendering -------------------------------------------------------------------------------
+
+
+def rendering_rows(server: PorchProcess, name: str, sizes: Sizes) -> list[Row]:
+    """Measure GETs while four large packages render."""
+    arguments = [server.url, "default", name, "4", str(sizes.deployments), *certificate_arguments(server)]
+    command = [sys.executable, str(HERE / "get_while_rendering.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    result = json.loads(done.stdout)
+    print(f"  {result}", flush=True)
+    if result["failed"]:
+        raise RuntimeError(f"{result['failed']} saves failed: {done.stderr[-2000:]}")
+    what = f"GET while 4 × {sizes.deployments} Deployments render, p99"
+    quiet = f"{result['quiet_ms']['p99']} ms before"
+    return [at_most(what, "–", 20, result["busy_ms"]["p99"], asked=f"{quiet}; ≤")]
 
 
 # --- sync ------------------------------------------------------------------------------------

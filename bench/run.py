@@ -14,8 +14,9 @@ from pathlib import Path
 import measurements as m
 from report import Row, machine, table, write
 from testbed import PorchProcess, RemoteServer, register, remotes, uses_acceptance_programs
+from toolchain_rows import toolchain_rows
 
-PARTS = ("growth", "parallel", "watch", "sync", "large")
+PARTS = ("toolchain", "growth", "parallel", "watch", "rendering", "sync", "large")
 
 
 class Bench:
@@ -74,6 +75,19 @@ class Bench:
         finally:
             server.stop()
 
+    def rendering(self) -> list[Row]:
+        """Reading while the server renders."""
+        server = self._start("rendering")
+        try:
+            self._register_empty(server, "rendered")
+            return m.rendering_rows(server, "rendered", self._sizes)
+        finally:
+            server.stop()
+
+    def toolchain(self) -> list[Row]:
+        """Reading, rendering and merging packages, without a server."""
+        return toolchain_rows(self._sizes is m.SHORT)
+
     def sync(self) -> list[Row]:
         """First syncs of the smaller repository, and of the larger one without a git binary."""
         small, large = (m.make_big(self._git, size) for size in (self._sizes.small, self._sizes.large))
@@ -99,7 +113,7 @@ class Bench:
             rows += m.many_rows(server, count)
             rows.append(m.memory_row(server, count, 250, "–"))
             if self._growth:
-                few = m.Sizes(2, 25, self._sizes.pushes, 0, 0, 0, 0, (0, 0), (0, 0), 0)
+                few = m.Sizes(2, 25, self._sizes.pushes, 0, 0, 0, 0, (0, 0), (0, 0), 0, 0)
                 midst = m.lifecycle(server, self._git, name, few, "q")[-1]
                 rows += m.flat_rows(self._growth[0], midst, count)
             return rows

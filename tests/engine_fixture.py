@@ -21,8 +21,7 @@ from apiserver.engine.service import PackageService
 from apiserver.engine.tasks import StartingContents
 from apiserver.rules.lifecycle import Door
 from krm.functions.builtins import builtin_runner
-from krm.functions.pipeline import Rendered, render
-from krm.package.contents import Contents, File
+from krm.package.contents import File
 from storage.bodies import decode, encode_body
 from storage.interfaces import Entry, Mutation, ObjectKey, Op
 from storage.sealing import Sealer
@@ -161,18 +160,13 @@ async def running_engine(
         folder / "clones", sync_interval=sync_interval, git_timeout=10, push_drafts=push_drafts, push_delay=push_delay
     )
     repositories = Repositories(store, index, recorder, claims, options, pool)
-    runner = builtin_runner()
-
-    def pipeline(contents: Contents) -> Rendered:
-        return render(contents, runner)
-
     service = PackageService(
         store,
         index,
         recorder,
         repositories,
         claims,
-        ThreadRenderer(pool, pipeline),
+        ThreadRenderer(pool, builtin_runner()),
         StartingContents(store, repositories, folder / "upstreams", 10),
         DraftWriter(recorder, repositories, push_drafts),
     )

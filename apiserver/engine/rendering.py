@@ -1,14 +1,16 @@
 """The render port: package contents in, package contents out, off the event loop.
 
-The pipeline itself is ``krm.functions.pipeline``; this module knows only how long it may take and where it runs.
+The pipeline itself is ``krm.functions.pipeline``; this module knows only how long it may take and where it runs:
+small packages in a thread of this process, large ones in the worker processes of ``render_pool``.
 """
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from krm.functions.pipeline import Rendered
+from krm.functions.pipeline import Rendered, render
+from krm.functions.render_cache import RenderCache
+from krm.functions.runner import FunctionRunner
 from krm.package.contents import Contents
 
 
@@ -16,26 +18,84 @@ class Renderer(Protocol):
     """Runs the function pipeline of a package."""
 
     async def render(self, contents: Contents) -> Rendered:
-        """Render; failure is part of the result, not an exception."""
+        """Render; failure is part of the result, not an exception.
+
+        Raises:
+            TooManyRequests: too many renders are waiting already.
+        """
         ...
 
 
 RENDER_SECONDS = 30.0
 """How long one render may take; a package of thousands of resources takes a few seconds."""
+RENDER_CACHE = 32 << 20
+"""Bytes of remembered renders of one server."""
+WAITING_RENDERS = 256
+"""Large renders that may wait for a worker; further ones are refused, and clients try again."""
+TOO_LONG = "the pipeline took longer than {:.0f} s; split the package or its pipeline"
+_SMALL = 24 << 10
+"""Bytes of a package that renders in a few milliseconds, which other threads hardly notice."""
+_SMALL_WITHOUT_PIPELINE = 96 << 10
+"""The same, when its files are only read."""
+
+
+def failure(contents: Contents, why: str) -> Rendered:
+    """Return the outcome of a render that could not be finished."""
+    return Rendered(dict(contents), {}, why, failed=True)
 
 
 class ThreadRenderer:
     """Renders in a thread pool with the functions of this process."""
 
-    def __init__(self, pool: ThreadPoolExecutor, render: Callable[[Contents], Rendered]) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, runner: FunctionRunner) -> None:
         self._pool = pool
-        self._render = render
+        self._runner = runner
 
     async def render(self, contents: Contents) -> Rendered:
         """Render in the pool; one that takes too long fails, and is left to end by itself."""
         try:
             async with asyncio.timeout(RENDER_SECONDS):
-                return await asyncio.get_running_loop().run_in_executor(self._pool, self._render, contents)
+                return await asyncio.get_running_loop().run_in_executor(self._pool, render, contents, self._runner)
         except TimeoutError:
-            error = f"the pipeline took longer than {RENDER_SECONDS:.0f} s; split the package or its pipeline"
-            return Rendered(dict(contents), {}, error, failed=True)
+            return failure(contents, TOO_LONG.format(RENDER_SECONDS))
+
+
+class CachedRenderer:
+    """Asks another renderer only for what it has not rendered before."""
+
+    def __init__(self, pool: ThreadPoolExecutor, renderer: Renderer, cache: RenderCache) -> None:
+        """``pool`` is where packages are compared, which for large ones takes milliseconds."""
+        self._pool = pool
+        self._renderer = renderer
+        self._cache = cache
+
+    async def render(self, contents: Contents) -> Rendered:
+        """Render, or remember; see the port."""
+        loop = asyncio.get_running_loop()
+        remembered = await loop.run_in_executor(self._pool, self._cache.find, contents)
+        if remembered is not None:
+            return remembered
+        rendered = await self._renderer.render(contents)
+        await loop.run_in_executor(self._pool, self._cache.add, contents, rendered)
+        return rendered
+
+
+class RendererBySize:
+    """Renders small packages with one renderer, large ones with another."""
+
+    def __init__(self, small: Renderer, large: Renderer) -> None:
+        self._small = small
+        self._large = large
+
+    async def render(self, contents: Contents) -> Rendered:
+        """Render; see the port."""
+        return await (self._small if is_small(contents) else self._large).render(contents)
+
+
+def is_small(contents: Contents) -> bool:
+    """Guess from sizes alone whether a package renders in a few milliseconds."""
+    names = ("Kptfile", ".yaml", ".yml", ".json")
+    resources = {path: file.data for path, file in contents.items() if path.endswith(names)}
+    # A word in a comment only sends the package to a worker, which does no harm.
+    has_pipeline = any(b"pipeline" in data for path, data in resources.items() if path.endswith("Kptfile"))
+    return sum(map(len, resources.values())) <= (_SMALL if has_pipeline else _SMALL_WITHOUT_PIPELINE)
