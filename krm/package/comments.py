@@ -47,7 +47,7 @@ class _Splice(NamedTuple):
     end: int
     text: str
     order: tuple[int, int] = (0, 0)
-    """Among insertions at one offset: feet before heads, feet inside out, heads outside in."""
+    """At one offset: what ends the line, then feet inside out, then heads outside in."""
 
 
 def read_comments(text: str) -> dict[Path, Comment]:
@@ -202,7 +202,7 @@ class _Writer:
         end = self._line_end(node)
         rest = _LINE_REST.match(self._text, end) if end else None
         if rest:
-            yield _Splice(rest.end(1) if rest[1] else rest.start(), rest.end(), f" {line}")
+            yield _Splice(rest.end(1) if rest[1] else rest.start(), rest.end(), f" {line}", (-1, 0))
 
     def _line_end(self, node: Node) -> int:
         """Return the offset behind what the node shows on the line of its comment; 0 when it has no such line."""
