@@ -1,6 +1,7 @@
 """What is remembered of renders, and that it is what rendering would have given."""
 
 import pickle
+import tarfile
 
 import pytest
 from kpt_cases import DATA, load_package
@@ -221,3 +222,38 @@ def test_looking_ahead_sees_keys_in_the_order_of_the_text() -> None:
         remembered = _rendered(remembered, runner, cache).contents
         plain = render(plain, OwnFunctions(reorder)).contents
         assert remembered == plain
+
+
+def _catalog() -> dict[str, dict[str, File]]:
+    """Return the top packages of nephio's catalog by path."""
+    files = {}
+    with tarfile.open(DATA / "nephio-catalog.tar.xz") as archive:
+        for member in archive:
+            if member.isfile() and (stream := archive.extractfile(member)):
+                files[member.name] = File(stream.read())
+    packages = sorted(path.removesuffix("/Kptfile") for path in files if path.endswith("/Kptfile"))
+    tops: list[str] = []
+    for path in packages:
+        if not tops or not path.startswith(f"{tops[-1]}/"):
+            tops.append(path)
+    return {
+        top: {path.removeprefix(f"{top}/"): file for path, file in files.items() if path.startswith(f"{top}/")}
+        for top in tops
+    }
+
+
+def test_packages_of_the_nephio_catalog_render_the_same_from_memory() -> None:
+    rendered, missing = 0, set()
+    for top, contents in _catalog().items():
+        cache = RenderCache(64 << 20)
+        first = render(contents, builtin_runner(), cache=cache)
+        if first.failed:
+            missing.add(first.steps[-1].image.partition(":")[0])
+            continue
+        rendered += 1
+        again = render(first.contents, builtin_runner())
+        assert _comparable(render(first.contents, builtin_runner(), cache=cache)) == _comparable(again), top
+        assert {path for path in again.contents if again.contents[path] != first.contents[path]} <= {"Kptfile"}, top
+
+    assert rendered == 56
+    assert all(image.startswith("docker.io/nephio/") for image in missing), missing
