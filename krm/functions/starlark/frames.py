@@ -3,6 +3,8 @@
 import struct
 from typing import IO
 
+READY = b"ready"
+"""The first frame of a child process, before any request."""
 _LENGTH = struct.Struct(">I")
 
 

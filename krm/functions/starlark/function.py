@@ -18,7 +18,7 @@ from krm.functions.resource_list import (
     resources_from_function,
 )
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
-from krm.functions.starlark.worker_process import Answer, WorkerDied, WorkerProcess
+from krm.functions.starlark.worker_process import Answer, WorkerDied, WorkerNotStarted, WorkerProcess
 from krm.package.yaml_reader import plain_copy
 
 _FAILED = "failed to evaluate function: error: function failure"
@@ -42,9 +42,9 @@ def run_script(worker: WorkerProcess, resources: ResourceList, version: Version)
     try:
         source = _source(resources.config)
         answer, recorded = _evaluate(worker, resources, source, _program(resources.config, version))
-    except (_BadConfig, WorkerDied, AnnotationMismatch) as error:
+    except (_BadConfig, WorkerDied, WorkerNotStarted, AnnotationMismatch) as error:
         return _failure(resources, str(error))
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return _failure(resources, f"the script could not be run: {error}")
     if answer.error:
         return _failure(resources, answer.error, answer.printed)

@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import IO
 
-from krm.functions.starlark.frames import BrokenFrame, read_frame, write_frame
+from krm.functions.starlark.frames import READY, BrokenFrame, read_frame, write_frame
 from krm.functions.starlark.interpreter import Outcome, Script, evaluate
 
 MAX_FRAME = 128 << 20
@@ -24,7 +24,9 @@ _GROWN = 0.5
 
 
 def serve(requests: IO[bytes], answers: IO[bytes], *, memory: int, seconds: float) -> None:
-    """Answer requests until their stream ends."""
+    """Say that this process is ready, then answer requests until their stream ends."""
+    write_frame(answers, READY)
+    answers.flush()
     while (about := _next(requests)) is not None:
         document = _next(requests) or b"{}"
         signal.setitimer(signal.ITIMER_REAL, seconds)

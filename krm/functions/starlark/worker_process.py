@@ -9,14 +9,17 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
-from krm.functions.starlark.frames import BrokenFrame, read_frame, write_frame
+from krm.functions.starlark.frames import READY, BrokenFrame, read_frame, write_frame
 
 _GRACE = 5.0
-"""Seconds over the time limit after which a worker that has not ended by itself is killed; its start is in them."""
+"""Seconds over the time limit after which a worker that has not ended by itself is killed."""
+_START = 30.0
+"""Seconds that the start of a worker may take on a busy machine; 0.1 on an idle one."""
 _MAX_FRAME = 128 << 20
 """Bytes of a request."""
 _MAX_ANSWER = 2 * _MAX_FRAME + (16 << 20)
@@ -49,6 +52,10 @@ class WorkerDied(Exception):
     """The script took too much of something and its process ended with it; the text says of what."""
 
 
+class WorkerNotStarted(Exception):
+    """No child process could be started: this installation is at fault, not the script."""
+
+
 class WorkerProcess:
     """Runs scripts in one child process, one at a time; safe to share between threads."""
 
@@ -62,24 +69,21 @@ class WorkerProcess:
 
         Raises:
             WorkerDied: see there; the next call gets a new process.
-            OSError: no process could be started.
+            WorkerNotStarted: see there.
         """
         head, body = json.dumps(about).encode(), document.encode()
         if max(len(head), len(body)) > _MAX_FRAME:
             raise WorkerDied(f"the resources are larger than {_MAX_FRAME >> 20} MiB")
         with self._turn:
             process = self._running()
-            killer = threading.Timer(self._limits.seconds + _GRACE, process.kill)
-            killer.start()
-            started = time.monotonic()
+            began = time.monotonic()
             try:
-                answer = _exchange(process, head, body)
+                with _killed_after(process, self._limits.seconds + _GRACE):
+                    answer = _exchange(process, head, body)
             except (BrokenFrame, OSError):
                 self._end()
-                late = process.returncode == -signal.SIGALRM or time.monotonic() - started >= self._limits.seconds
+                late = process.returncode == -signal.SIGALRM or time.monotonic() - began >= self._limits.seconds
                 raise WorkerDied(self._cause_of_death(late=late)) from None
-            finally:
-                killer.cancel()
             if answer.last:
                 self._end()
             return answer
@@ -104,15 +108,24 @@ class WorkerProcess:
         # Isolated (-I): neither the environment nor the working directory decides what code it runs.
         command = [sys.executable, "-I", "-m", "krm.functions.starlark.worker"]
         limits = [str(self._limits.memory), str(self._limits.seconds)]
-        self._process = subprocess.Popen(
-            command + limits,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={},
-            start_new_session=True,
-        )
-        return self._process
+        try:
+            process = self._process = subprocess.Popen(
+                command + limits,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={},
+                start_new_session=True,
+            )
+            with _killed_after(process, _START):
+                ready = read_frame(_pipes(process)[1], len(READY))
+        except (BrokenFrame, OSError) as error:
+            self._end()
+            raise WorkerNotStarted(f"the interpreter for scripts does not start: {error}") from None
+        if ready != READY:
+            self._end()
+            raise WorkerNotStarted(f"the interpreter for scripts does not start: it ended with {process.returncode}")
+        return process
 
     def _end(self) -> None:
         """Kill the process, if there is one, and release what belongs to it."""
@@ -133,10 +146,25 @@ class WorkerProcess:
         return f"the script ended its interpreter: it needs more than {memory} MiB of memory, or nests too deeply"
 
 
-def _exchange(process: subprocess.Popen[bytes], head: bytes, body: bytes) -> Answer:
-    requests, answers = process.stdin, process.stdout
-    if requests is None or answers is None:
+@contextmanager
+def _killed_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+    """Kill ``process`` when what is done meanwhile takes longer: reading from it then ends."""
+    killer = threading.Timer(seconds, process.kill)
+    killer.start()
+    try:
+        yield
+    finally:
+        killer.cancel()
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    if process.stdin is None or process.stdout is None:
         raise BrokenFrame("no pipes")
+    return process.stdin, process.stdout
+
+
+def _exchange(process: subprocess.Popen[bytes], head: bytes, body: bytes) -> Answer:
+    requests, answers = _pipes(process)
     write_frame(requests, head)
     write_frame(requests, body)
     requests.flush()

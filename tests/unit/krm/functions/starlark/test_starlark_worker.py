@@ -71,7 +71,7 @@ def test_an_endless_script_fails_at_the_time_limit_and_the_next_one_runs(worker:
     began = time.monotonic()
 
     assert _run(worker, source) == (1, "the script ran for more than 1 seconds")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 6
     assert _run(worker, "print(1)") == (0, "1")
 
 
@@ -142,6 +142,17 @@ def test_a_closed_worker_ends_and_starts_again_when_needed() -> None:
     worker.close()
 
 
+@pytest.mark.parametrize("program", ["/bin/false", "/bin/echo", "/nonexistent"])
+def test_an_interpreter_that_does_not_start_is_told_from_a_script_that_fails(
+    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    code, message = _run(worker, "print(1)")
+
+    assert code == 1
+    assert message.startswith("the interpreter for scripts does not start: ")
+
+
 def test_a_forked_process_starts_its_own_worker() -> None:
     code = (
         "import os, sys\n"
@@ -160,7 +171,7 @@ def test_a_forked_process_starts_its_own_worker() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
-@pytest.mark.parametrize(("source", "within"), [("pass", 1.0), (FOREVER, 4.0)])
+@pytest.mark.parametrize(("source", "within"), [("pass", 5.0), (FOREVER, 8.0)])
 def test_no_worker_survives_a_server_that_was_killed(source: str, within: float) -> None:
     code = (
         "import sys, threading, time\n"
@@ -198,12 +209,15 @@ def test_the_worker_sees_no_environment_and_none_of_our_files(
     assert str(tmp_path / "secret") not in files
 
 
-def test_a_large_package_passes_through_in_linear_time() -> None:
-    text = CONFIG_MAP + "".join(f"k{number}: [a, {number}]\n" for number in range(100))
-    given = resources(*[text] * 1000)
-    began = time.monotonic()
+def test_the_time_for_a_package_is_linear_in_its_resources() -> None:
+    text = CONFIG_MAP + "".join(f"k{number}: [a, {number}]\n" for number in range(50))
+    config = starlark_run("pass")
 
-    result = builtin_runner().run(IMAGE, ResourceList(given, starlark_run("pass")))
+    def seconds(count: int) -> float:
+        given = resources(*[text] * count)
+        began = time.perf_counter()
+        assert builtin_runner().run(IMAGE, ResourceList(given, config)).items == given
+        return time.perf_counter() - began
 
-    assert result.items == given
-    assert time.monotonic() - began < 20
+    seconds(1)
+    assert min(seconds(800), seconds(800)) < 10 * min(seconds(200), seconds(200)) + 0.5
