@@ -12,6 +12,7 @@ from krm.functions.builtin import Builtin
 from krm.functions.config_values import file_of
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
+from krm.meta.names import subdomain_problem
 from krm.package.resource_identity import Identity, annotations_of, identity_of
 
 _SET_GROUP, _SET_KIND = "blueprints.cloud.google.com", "ProjectServiceSet"
@@ -73,6 +74,10 @@ def _services(item: Resource) -> Iterator[Resource]:
         raise _SetError(f"{_SET_KIND} {now.name}: spec.projectID must be text")
     for service in dict.fromkeys(services):
         name = f"{now.name}-{service.removesuffix(_DOMAIN)}"
+        if problem := subdomain_problem(name):
+            raise _SetError(
+                f"{_SET_KIND} {now.name}: service {service!r} would be named {name!r}, but a name {problem}"
+            )
         metadata = {"name": name, **({"namespace": now.namespace} if now.namespace else {})}
         data = {
             "apiVersion": _SERVICE_VERSION,
