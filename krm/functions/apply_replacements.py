@@ -7,6 +7,7 @@ its source; strict later, where a target must be found and keeps its own type.
 from typing import Any
 
 from krm.functions.builtin import Behaviour, Builtin, Option
+from krm.functions.config_values import config_result
 from krm.functions.images import Version
 from krm.functions.replacement_config import (
     Options,
@@ -42,7 +43,9 @@ def apply_replacements(resources: ResourceList, version: Version) -> FunctionRes
         run = _Run(ResourceIndex(resources.items), strict=version >= _STRICT)
         for replacement in replacements:
             run.apply(replacement)
-    except (ReplacementConfigError, _ReplacementError, FieldPathError, BudgetExceeded) as error:
+    except ReplacementConfigError as error:
+        return FunctionResult.failure(resources, [config_result(str(error), resources.config)], _FAILURE)
+    except (_ReplacementError, FieldPathError, BudgetExceeded) as error:
         return FunctionResult.failure(resources, [{"message": str(error), "severity": "error"}], _FAILURE)
     return FunctionResult(resources.items)
 

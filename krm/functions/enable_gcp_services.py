@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from krm.functions.builtin import Builtin
-from krm.functions.config_values import file_of
+from krm.functions.config_values import file_of, reference_of
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
 from krm.meta.names import subdomain_problem
@@ -105,17 +105,10 @@ def _update(data: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 
 def _result(message: str, item: Resource) -> dict[str, Any]:
-    now = identity_of(item.data)
-    reference = {
-        "apiVersion": item.data.get("apiVersion"),
-        "kind": now.kind,
-        "name": now.name,
-        "namespace": now.namespace,
-    }
     return {
         "message": message,
         "severity": "info",
-        "resourceRef": {key: value for key, value in reference.items() if value},
+        "resourceRef": reference_of(item.data),
         "file": file_of(item.path, item.index),
     }
 

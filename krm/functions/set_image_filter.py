@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from krm.functions.config_values import ConfigKind, file_of
+from krm.functions.config_values import ConfigKind, file_of, reference_of
 from krm.functions.field_paths import shown_path
 from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, FoundField, read_field_specs
 from krm.functions.patterns import Pattern, PatternError
@@ -37,17 +37,10 @@ class _Change:
 
     def result(self) -> dict[str, Any]:
         """Return what is reported, also of a change that changes nothing."""
-        now = identity_of(self.resource.data)
-        reference = {
-            "apiVersion": self.resource.data.get("apiVersion"),
-            "kind": now.kind,
-            "name": now.name,
-            "namespace": now.namespace,
-        }
         return {
             "message": f"set image from {self.old} to {self.new}",
             "severity": "info",
-            "resourceRef": {key: value for key, value in reference.items() if value},
+            "resourceRef": reference_of(self.resource.data),
             "field": {"path": self.field, "currentValue": self.old, "proposedValue": self.new},
             "file": file_of(self.resource.path, self.resource.index),
         }

@@ -263,9 +263,14 @@ def test_both_refuse_what_cannot_be_done(image: str, source: str, target: str, m
     ],
 )
 def test_a_configuration_that_is_no_list_of_replacements_is_refused(replacements: str, message: str) -> None:
-    config = config_of(f"apiVersion: fn.kpt.dev/v1alpha1\nkind: ApplyReplacements\nreplacements:\n{replacements}\n")
+    config = config_of(
+        "apiVersion: fn.kpt.dev/v1alpha1\nkind: ApplyReplacements\nmetadata: {name: r}\n"
+        f"replacements:\n{replacements}\n"
+    )
 
-    assert failure(STRICT, TARGET, config)[0] == [{"message": message, "severity": "error"}]
+    reference = {"apiVersion": "fn.kpt.dev/v1alpha1", "kind": "ApplyReplacements", "name": "r"}
+    told = {"message": message, "severity": "error", "resourceRef": reference, "file": {"path": "fn-config.yaml"}}
+    assert failure(STRICT, TARGET, config)[0] == [told]
 
 
 def test_another_kind_of_configuration_is_refused() -> None:
