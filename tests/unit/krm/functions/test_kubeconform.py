@@ -372,3 +372,20 @@ def test_functions_that_need_a_tool_of_their_own_say_which(base: str, tool: str)
 def test_other_registries_keep_their_own_functions_of_these_names() -> None:
     with pytest.raises(FunctionNotFound, match="it is not a built-in function"):
         builtin_runner().require("example.com/gatekeeper:v0.2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: [v1]\nkind: {a: b}\nmetadata: {name: {a: b}}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: 1\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: [a], annotations: [1]}\nspec: text\n",
+        "kind: Kustomization\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: .nan, b: .inf, c: 123456789012345678901234567890}\n",
+    ],
+)
+def test_odd_objects_are_answered_with_errors(text: str) -> None:
+    result = _run(text)
+
+    assert result.exit_code == 1
+    assert all(item["message"] and item["severity"] == "error" for item in result.results)
