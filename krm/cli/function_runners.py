@@ -37,6 +37,7 @@ class RunnerOptions:
     variables: tuple[str, ...] = ()
     as_current_user: bool = False
     schema_directory: Path | None = None
+    """Folder of the OpenAPI documents that configurations of kubeconform may name."""
 
 
 def prefix_of(options: RunnerOptions) -> str:
