@@ -40,6 +40,11 @@ _TEXTS = (
     (r"Variable `(\w+)` not found(?:, did you mean `\w+`\?)?", r"undefined: \1"),
     (r"Key `(.*)` was not found", r"key \1 not in dict"),
     (r"Index `(.*)` is out of bound", r"index \1 out of range"),
+    (r"Operation `\[\]` not supported for types `(\w+)` and `(\w+)`", r"unhandled index operation \1[\2]"),
+    (r"Operation `cmp\(\)` not supported for types `(\w+)` and `(\w+)`", r"cannot compare \1 with \2"),
+    (r"Operation `len\(\)` not supported on type `(\w+)`", r"len: value of type \1 has no len"),
+    (r"Value of type `(\w+)` is not hashable", r"unhashable type: \1"),
+    (r"Immutable", r"value is immutable: it is None, a constant, or belongs to a module"),
     (r"Operation `(\W+|in|not in)` not supported for types `(\w+)` and `(\w+)`", r"unknown binary op: \2 \1 \3"),
     (
         r"Object of type `(\w+)` has no attribute `(\w+)`, did you mean `(\w+)`\?",
@@ -83,7 +88,7 @@ def _familiar(text: str) -> str:
     for pattern, familiar in _KNOWN:
         if found := pattern.fullmatch(text):
             return found.expand(familiar)
-    return text.replace(f"`{SCRIPT}.", "`").removeprefix("Parse error: ")
+    return text.replace(f"{SCRIPT}.", "").removeprefix("Parse error: ")
 
 
 def _got(token: str) -> str:

@@ -93,6 +93,16 @@ def test_a_script_that_takes_too_much_memory_fails_and_the_next_one_runs(worker:
     assert _run(worker, "print(1)") == (0, "1")
 
 
+def test_the_kernel_enforces_the_limit_of_memory(worker: WorkerProcess) -> None:
+    _run(worker, "pass")
+    limits = Path(f"/proc/{_pid(worker)}/limits").read_text()
+
+    assert next(line for line in limits.splitlines() if line.startswith("Max address space")).split()[3:5] == [
+        str(256 << 20),
+        str(256 << 20),
+    ]
+
+
 def test_recursion_without_end_is_an_error(worker: WorkerProcess) -> None:
     assert _run(worker, "def f(n): return f(n + 1)\nf(0)") == (1, "script:1:18: Starlark call stack overflow")
 
