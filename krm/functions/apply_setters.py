@@ -75,7 +75,8 @@ def _apply(resource: Resource, setters: Mapping[str, str]) -> list[_Change]:
             continue
         if isinstance(node, SourceScalar):
             value = filled(pattern, setters, node.text)
-            scalars.append((node, value))
+            if not value or value != node.text:
+                scalars.append((node, value))
             changes.append(_Change(resource, node.path, node.visit, node.text, value, names))
         elif not is_one_setter(pattern):
             raise SetterError(f"invalid setter pattern for array node: {quoted(pattern)}")

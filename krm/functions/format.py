@@ -95,14 +95,13 @@ def _names_of_containers(data: dict[str, Any]) -> dict[Path, list[int]]:
     """Return the order by name of each list of containers."""
     found: dict[Path, list[int]] = {}
     for base in ((), ("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ("template",)):
-        value: Any = data
+        containers: Any = data
         path = (*base, "spec", "containers")
         for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        if isinstance(value, list) and all(
-            isinstance(item, dict) and isinstance(item.get("name"), str) for item in value
-        ):
-            found[path] = sorted(range(len(value)), key=lambda place, items=value: items[place]["name"])  # type: ignore[misc]
+            containers = containers.get(part) if isinstance(containers, dict) else None
+        names: list[Any] = [item.get("name") if isinstance(item, dict) else None for item in containers or ()]
+        if isinstance(containers, list) and all(isinstance(name, str) for name in names):
+            found[path] = sorted(range(len(names)), key=names.__getitem__)
     return found
 
 

@@ -138,7 +138,8 @@ def _search(resource: Resource, query: _Query) -> Iterator[_Found]:
         value = node.text
         if query.put_value:
             value = _filled(query.put_value, groups)
-            edits.append((node, value))
+            if value != node.text:
+                edits.append((node, value))
         yield _Found(node.visit, value, shown_path(node.path))
     if edits:
         replace_scalars(resource, edits)
