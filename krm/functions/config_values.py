@@ -1,11 +1,13 @@
 """What the functions' configurations have in common. Source: ``kpt.md`` 4.4."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from krm.functions.runner import FunctionConfig
 
 FN_GROUP = "fn.kpt.dev"
+_GENERATED_NAME = "function-input"
+"""Of the ConfigMap that stands for no configuration."""
 
 Json = dict[str, Any]
 
@@ -28,6 +30,26 @@ class ConfigKind:
     def is_config_map(self) -> bool:
         """Whether it is a core ConfigMap."""
         return self.kind == "ConfigMap" and self.group == ""
+
+
+def is_given(config: FunctionConfig | None) -> TypeGuard[FunctionConfig]:
+    """Say whether there is a configuration, and not only what a runner sends when there is none."""
+    if config is None:
+        return False
+    metadata = config.data.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if name == _GENERATED_NAME and ConfigKind.of(config).is_config_map:
+        return bool(config.data.get("data"))
+    return bool(config.data.get("kind") or name)
+
+
+def unknown_kind(config: FunctionConfig, own: str) -> str:
+    """Say what is wrong with the kind of a configuration that must be a ConfigMap or of kind ``own``, if anything."""
+    kind = ConfigKind.of(config)
+    if kind.is_config_map or (kind.kind, kind.group) == (own, FN_GROUP):
+        return ""
+    shown = f"{kind.kind}.{kind.group or kind.version}"
+    return f"unknown FunctionConfig `{shown}`, expect `{own}.{FN_GROUP}` or `ConfigMap.v1`"
 
 
 def text_map(config: FunctionConfig, key: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from krm.functions.builtin import Behaviour, Builtin, Option
-from krm.functions.config_values import FN_GROUP, ConfigKind
+from krm.functions.config_values import ConfigKind, config_result, is_given, unknown_kind
 from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, read_field_specs
 from krm.functions.images import Version
 from krm.functions.patterns import Pattern, PatternError
@@ -63,11 +63,10 @@ def set_image(resources: ResourceList, version: Version) -> FunctionResult:
     """Run the function; local configuration is not left out."""
     if version < _COUNTING:
         return set_image_by_filter(resources)
-    config = resources.config
-    notes = []
-    if config is None or not (config.data.get("kind") or config.data.get("metadata")):
-        notes.append({"message": "`FunctionConfig` is not given", "severity": "info"})
-        config = None
+    config = resources.config if is_given(resources.config) else None
+    notes = [] if config else [{"message": "`FunctionConfig` is not given", "severity": "info"}]
+    if config and (problem := unknown_kind(config, "SetImage")):
+        return FunctionResult.failure(resources, [config_result(problem, config)], _FAILURE)
     try:
         image = _new_image(_image_fields(config))
         specs = FieldSpecs([*_FIELDS, *(read_field_specs(config, "additionalImageFields") if config else ())])
@@ -85,17 +84,11 @@ def set_image(resources: ResourceList, version: Version) -> FunctionResult:
 def _image_fields(config: FunctionConfig | None) -> dict[str, str]:
     if config is None:
         return {}
-    kind = ConfigKind.of(config)
-    if kind.is_config_map:
-        given = config.data.get("data") or {}
-        unknown = [key for key in given if key not in _KEYS] if isinstance(given, dict) else []
-        if unknown:
-            raise _ConfigError(f"ConfigMap has wrong field name {unknown[0]}")
-    elif (kind.kind, kind.group) == ("SetImage", FN_GROUP):
-        given = config.data.get("image") or {}
-    else:
-        shown = f"{kind.kind}.{kind.group or kind.version}"
-        raise _ConfigError(f"unknown FunctionConfig `{shown}`, expect `SetImage.{FN_GROUP}` or `ConfigMap.v1`")
+    is_config_map = ConfigKind.of(config).is_config_map
+    given = config.data.get("data" if is_config_map else "image") or {}
+    unknown = [key for key in given if key not in _KEYS] if is_config_map and isinstance(given, dict) else []
+    if unknown:
+        raise _ConfigError(f"ConfigMap has wrong field name {unknown[0]}")
     if not isinstance(given, dict) or any(isinstance(value, (dict, list)) for value in given.values()):
         raise _ConfigError(f"the image must be a map of {', '.join(_KEYS)}, each of them text")
     return {key: given.get(key) or "" for key in _KEYS}

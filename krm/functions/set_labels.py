@@ -7,19 +7,25 @@ from typing import Any
 
 from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.common_labels import set_common_labels
-from krm.functions.config_values import FN_GROUP, ConfigKind, config_result, file_of, reference_of, text_map
+from krm.functions.config_values import (
+    ConfigKind,
+    config_result,
+    file_of,
+    is_given,
+    reference_of,
+    text_map,
+    unknown_kind,
+)
 from krm.functions.field_paths import FieldTypeError
 from krm.functions.images import Version
 from krm.functions.label_places import Labels, label_plan, write_labels
 from krm.functions.resource import Resource
-from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
+from krm.functions.runner import FunctionResult, ResourceList
 from krm.package.resource_identity import is_local_config
 
 _FAILURE = "failed to evaluate function: error: function failure"
 _CURRENT: Version = (0, 2, 0)
 """Older tags follow kustomize's commonLabels."""
-_GENERATED_NAME = "function-input"
-"""Of the ConfigMap that stands for no configuration."""
 
 
 def set_labels(resources: ResourceList, version: Version) -> FunctionResult:
@@ -28,10 +34,10 @@ def set_labels(resources: ResourceList, version: Version) -> FunctionResult:
         return set_common_labels(resources)
     config = resources.config
     results = []
-    if config is None or _is_empty(config):
+    if not is_given(config):
         config = None
         results.append(_info("`FunctionConfig` is not given"))
-    elif problem := _unknown_kind(config):
+    elif problem := unknown_kind(config, "SetLabels"):
         return FunctionResult.failure(resources, [config_result(problem, config)], _FAILURE)
     targets = [item for item in resources.items if not is_local_config(item.data)]
     if not targets:
@@ -43,23 +49,6 @@ def set_labels(resources: ResourceList, version: Version) -> FunctionResult:
         message = "no `labels` arguments are given in FunctionConfig"
         return FunctionResult(resources.items, [{"message": message, "severity": "warning"}])
     return _label_all(resources, targets, sorted(labels.items()))
-
-
-def _is_empty(config: FunctionConfig) -> bool:
-    """Say whether the configuration is what a runner sends when there is none."""
-    metadata = config.data.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    if name == _GENERATED_NAME and ConfigKind.of(config).is_config_map:
-        return not config.data.get("data")
-    return not (config.data.get("kind") or name)
-
-
-def _unknown_kind(config: FunctionConfig) -> str:
-    kind = ConfigKind.of(config)
-    if kind.is_config_map or (kind.kind, kind.group) == ("SetLabels", FN_GROUP):
-        return ""
-    shown = f"{kind.kind}.{kind.group or kind.version}"
-    return f"unknown FunctionConfig `{shown}`, expect `SetLabels.{FN_GROUP}` or `ConfigMap.v1`"
 
 
 def _label_all(resources: ResourceList, targets: list[Resource], labels: Labels) -> FunctionResult:

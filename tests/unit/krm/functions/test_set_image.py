@@ -128,7 +128,6 @@ spec:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ({}, "must specify `name`"),
         ({"newTag": "1"}, "must specify `name`"),
         ({"name": "nginx"}, "must specify one of `newName`, `newTag`, or `digest`"),
     ],
@@ -143,8 +142,9 @@ def test_the_newer_function_ends_when_the_image_is_not_described(data: dict[str,
     assert stderr == f"failed to evaluate function: function is terminated: {problem}"
 
 
-def test_the_newer_function_says_that_its_configuration_is_missing() -> None:
-    results, _ = failure(NEW, _pod("nginx:1"))
+@pytest.mark.parametrize("config", [None, inline_config({})], ids=str)
+def test_the_newer_function_says_that_its_configuration_is_missing(config: FunctionConfig | None) -> None:
+    results, _ = failure(NEW, _pod("nginx:1"), config)
 
     assert results[0] == {"message": "`FunctionConfig` is not given", "severity": "info"}
     assert results[1]["message"] == "must specify `name`"
