@@ -17,6 +17,7 @@ from krm.functions.rendered import Rendered, Repeat
 from krm.functions.resource import Resource
 from krm.functions.runner import CommandRunner, FunctionRunner
 from krm.functions.step_cache import StepCache
+from krm.functions.step_config import StepConfigs
 from krm.functions.steps import StepRunner
 from krm.functions.traversal import Traversal
 from krm.functions.write_back import write_back
@@ -97,7 +98,7 @@ class _Render:
             tree = load_tree(self.contents, shown=self.shown, known=known)
             saves = tree.root.kptfile.annotations.get(_SAVE_ON_FAILURE) == "true"
             self.steps.keeps_failed_input = saves
-            traversal = Traversal(self.contents, tree, self.steps, self.shown)
+            traversal = Traversal(self.contents, tree, self.steps, StepConfigs(tree), self.shown)
             traversal.run()
             new = dict(self.contents)
             by_file: ByFile = {}

@@ -64,10 +64,14 @@ def check_pipeline(steps: Sequence[Step], contents: Contents, package: str, show
     Raises:
         InvalidPipeline: for the first rule that is broken.
     """
+    checked = {""}
     for step in steps:
+        path = step.function.config_path or ""
         try:
             _check_function(step.field, step.function)
-            _check_config_file(step, contents, package, shown)
+            if path not in checked:
+                _check_config_file(f"{step.field}.configPath", path, contents, package, shown)
+                checked.add(path)
         except InvalidKptfile as error:
             raise InvalidPipeline(f"invalid pipeline: function {quoted(step.function.image)}: {error}") from None
 
@@ -99,12 +103,8 @@ def _check_config_path(field: str, path: str) -> None:
         raise InvalidKptfile(field, path, "path must not be outside the package")
 
 
-def _check_config_file(step: Step, contents: Contents, package: str, shown: str) -> None:
+def _check_config_file(field: str, path: str, contents: Contents, package: str, shown: str) -> None:
     """Look into the file as it is before the render: one document at most, and that a resource."""
-    path = step.function.config_path
-    if not path:
-        return
-    field = f"{step.field}.configPath"
     file = contents.get(posixpath.join(package, posixpath.normpath(path)))
     if file is None:
         reason = (

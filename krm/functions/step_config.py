@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from krm.functions.go_text import quoted
@@ -15,56 +16,67 @@ from krm.package.yaml_reader import YamlError, read_documents
 _INLINE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "function-input"}}
 
 
-def check_config(step: Step, package: Package, tree: PackageTree) -> None:
-    """Make sure that the step's configuration, if it is a file, is among the package's own resources.
+@dataclass(slots=True)
+class StepConfigs:
+    """The configurations of all steps of one render; a file that steps share is read once."""
 
-    Raises:
-        InvalidKptfile: it is a subpackage's, ignored, or no file that resources are read from.
-    """
-    path = step.function.config_path
-    if not path:
-        return
-    source = tree.files.get(_root_path(path, package))
-    if source is None or source.package != package.path:
-        image = step.function.image
-        title = parse_image(image).base if image else step.function.exec
-        reason = (
-            f"functionConfig resource for {step.kind} {quoted(title)} is missing from path {quoted(path)}, "
-            f"this also occurs if {quoted(path)} is part of a subpackage"
-        )
-        raise InvalidKptfile(f"{step.field}.configPath", path, reason)
+    tree: PackageTree
+    _last: dict[str, tuple[str | bytes, FunctionConfig]] = field(default_factory=dict)
+    """File, by its path relative to the root package → what was read of it last, and as what."""
 
+    def check(self, step: Step, package: Package) -> None:
+        """Make sure that the step's configuration, if it is a file, is among the package's own resources.
 
-def load_config(step: Step, package: Package, tree: PackageTree, items: Sequence[Resource]) -> FunctionConfig | None:
-    """Return the configuration of a step that was checked, None when it has none.
+        Raises:
+            InvalidKptfile: it is a subpackage's, ignored, or no file that resources are read from.
+        """
+        path = step.function.config_path
+        if not path:
+            return
+        source = self.tree.files.get(_root_path(path, package))
+        if source is None or source.package != package.path:
+            image = step.function.image
+            title = parse_image(image).base if image else step.function.exec
+            reason = (
+                f"functionConfig resource for {step.kind} {quoted(title)} is missing from path {quoted(path)}, "
+                f"this also occurs if {quoted(path)} is part of a subpackage"
+            )
+            raise InvalidKptfile(f"{step.field}.configPath", path, reason)
 
-    A resource among ``items`` whose path is textually the configuration's goes before the file as it was
-    read: an earlier step may have changed it.
+    def load(self, step: Step, package: Package, items: Sequence[Resource]) -> FunctionConfig | None:
+        """Return the configuration of a step that was checked, None when it has none.
 
-    Raises:
-        InvalidKptfile: the earlier step made something of it that cannot be written.
-    """
-    function = step.function
-    if function.config_map:
-        data: dict[str, Any] = {**_INLINE, "data": dict(function.config_map)}
-        return FunctionConfig(data, typed=data)
-    path = function.config_path
-    if not path:
-        return None
-    cleaned = posixpath.normpath(path)
-    for item in items:
-        if item.path == path and item.package == package.path:
-            try:
-                return _read(item.text(), cleaned)
-            except (YamlError, UnicodeError) as error:
-                raise InvalidKptfile(f"{step.field}.configPath", path, str(error)) from None
-    return _read(tree.files[_root_path(path, package)].file.data, cleaned)
+        A resource among ``items`` whose path is textually the configuration's goes before the file as it was
+        read: an earlier step may have changed it.
 
+        Raises:
+            InvalidKptfile: the earlier step made something of it that cannot be written.
+        """
+        function = step.function
+        if function.config_map:
+            data: dict[str, Any] = {**_INLINE, "data": dict(function.config_map)}
+            return FunctionConfig(data, typed=data)
+        path = function.config_path
+        if not path:
+            return None
+        for item in items:
+            if item.path == path and item.package == package.path:
+                try:
+                    return self._read(item.text(), path, package)
+                except (YamlError, UnicodeError) as error:
+                    raise InvalidKptfile(f"{step.field}.configPath", path, str(error)) from None
+        return self._read(self.tree.files[_root_path(path, package)].file.data, path, package)
 
-def _read(text: str | bytes, path: str) -> FunctionConfig:
-    as_text, typed = read_documents(text, as_text=True), read_documents(text)
-    document = text if isinstance(text, str) else ""
-    return FunctionConfig(as_text[0] if as_text else {}, path, typed=typed[0] if typed else {}, text=document)
+    def _read(self, text: str | bytes, path: str, package: Package) -> FunctionConfig:
+        place = _root_path(path, package)
+        known, config = self._last.get(place, (None, None))
+        if config is None or known != text:
+            as_text, typed = read_documents(text, as_text=True), read_documents(text)
+            config = FunctionConfig(
+                as_text[0] if as_text else {}, posixpath.normpath(path), typed=typed[0] if typed else {}
+            )
+            self._last[place] = text, config
+        return config
 
 
 def _root_path(path: str, package: Package) -> str:

@@ -18,7 +18,7 @@ from krm.functions.pipeline_check import (
     validators_of,
 )
 from krm.functions.resource import Resource
-from krm.functions.step_config import check_config, load_config
+from krm.functions.step_config import StepConfigs
 from krm.functions.step_record import StepRecord
 from krm.functions.steps import StepFailed, StepRunner, krm_problem_of
 from krm.package.contents import Contents
@@ -43,6 +43,7 @@ class Traversal:
     contents: Contents
     tree: PackageTree
     runner: StepRunner
+    configs: StepConfigs
     shown: str = "."
     """What messages call the root package."""
     records: list[StepRecord] = field(default_factory=list)
@@ -142,7 +143,7 @@ class Traversal:
         self.runner.observer.enters(package.path)
         mutators, validators = mutators_of(package.kptfile), validators_of(package.kptfile)
         for step in mutators + validators:
-            check_config(step, package, self.tree)
+            self.configs.check(step, package)
         if problem := krm_problem_of(unchecked, "input"):
             self.records += [self.runner.refuse(step, package.path, problem) for step in (mutators + validators)[:1]]
             raise _PipelineFailed(problem, problem, items)
@@ -150,8 +151,7 @@ class Traversal:
             prepared = [self.runner.prepare(step, package.path) for step in mutators]
             # Of the validators, each is looked for only when its turn has come: that is upstream's order.
             for ready in chain(prepared, (self.runner.prepare(step, package.path) for step in validators)):
-                config = load_config(ready.step, package, self.tree, items)
-                items, record = self.runner.run(ready, items, config)
+                items, record = self.runner.run(ready, items, self.configs.load(ready.step, package, items))
                 self.records.append(record)
         except StepFailed as error:
             self.records.append(error.record)
