@@ -37,7 +37,7 @@ _Values = tuple[str | None, str | None]
 
 
 class AnnotationMismatch(ValueError):
-    """The two names of one fact disagree, or the items do not agree which names they use."""
+    """The two names of one fact disagree, items do not agree which names they use, or annotations are no mapping."""
 
 
 @dataclass(slots=True)
@@ -97,14 +97,21 @@ def reconcile(items: Sequence[Item], recorded: Recorded) -> None:
 
 
 def annotations_for_writing(item: Item) -> dict[str, Any]:
-    """Return the item's annotations, put there when they are not."""
-    metadata = item.get("metadata")
-    if not isinstance(metadata, dict):
-        metadata = item["metadata"] = {}
-    annotations = metadata.get("annotations")
-    if not isinstance(annotations, dict):
-        annotations = metadata["annotations"] = {}
-    return annotations
+    """Return the item's annotations, put there when they are not.
+
+    Raises:
+        AnnotationMismatch: they, or the metadata, are something else than a mapping, which would be lost.
+    """
+    return _mapping_in(_mapping_in(item, "metadata", "metadata"), "annotations", "metadata.annotations")
+
+
+def _mapping_in(data: dict[str, Any], key: str, path: str) -> dict[str, Any]:
+    if data.get(key) is None:
+        data[key] = {}
+    found = data[key]
+    if not isinstance(found, dict):
+        raise AnnotationMismatch(f"{path} must be a mapping, got {found!r:.40}")
+    return found
 
 
 def drop_empty_annotations(item: Item) -> None:

@@ -278,6 +278,17 @@ def test_f_strings_and_types_are_not_in_the_dialect() -> None:
     assert error_of("x: int = 1").startswith("script:1:4: ")
 
 
+@pytest.mark.parametrize("metadata", ["[a]", "{annotations: [a]}", "{annotations: text}"])
+def test_metadata_that_cannot_carry_annotations_is_an_error_and_stays(metadata: str) -> None:
+    given = resources(f"apiVersion: v1\nkind: A\nmetadata: {metadata}\n")
+    before = given[0].text()
+
+    result = builtin_runner().run(IMAGE, ResourceList(given, starlark_run("pass")))
+
+    assert "must be a mapping" in result.results[0]["message"]
+    assert given[0].text() == before
+
+
 def test_new_content_is_bounded() -> None:
     few = ITEMS + 'items.append({"a": "x" * (17 << 20)})'
     many = ITEMS + "items.extend([{} for _ in range(10001)])"
