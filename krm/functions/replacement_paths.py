@@ -119,6 +119,9 @@ def find_places(
         FieldPathError: the path leads into a scalar, names a field of a list, or an index far past its end.
         BudgetExceeded: the way there goes through more than ``budget`` allows.
     """
+    if (plain := _plain_place(data, steps)) is not None:
+        budget.spend(len(steps))
+        return [plain]
     places = [Place([data], 0, ())]
     # Nothing is made where a later step would lead nowhere.
     last_fixed = max((number for number, step in enumerate(steps) if not step.can_create), default=-1)
@@ -126,6 +129,17 @@ def find_places(
         walk = _Walk(budget, strict, create and number >= last_fixed)
         places = [below for place in places for below in walk.below(place, step)]
     return places
+
+
+def _plain_place(data: dict[str, Any], steps: Sequence[Step]) -> Place | None:
+    """Return the place of a path that leads through maps only and is there, as most do."""
+    owner: Any = None
+    value: Any = data
+    for step in steps:
+        if not isinstance(value, dict) or step.value is not None or step.name not in value:
+            return None
+        owner, value = value, value[step.name]
+    return Place(owner, steps[-1].name, tuple(step.name for step in steps))
 
 
 def scalar_text(value: Any) -> str:

@@ -110,8 +110,9 @@ class ResourceIndex:
     def candidates(self, wanted: ResourceId) -> Iterator[IndexedResource]:
         """Yield, in order, the resources one of whose identities ``wanted`` selects."""
         for place in sorted(self._places(wanted)):
-            if any(wanted.selects(known) for known in self._entries[place].ids):
-                yield self._entries[place]
+            entry = self._entries[place]
+            if wanted.selects(entry.ids[0]) or any(wanted.selects(former) for former in entry.ids[1:]):
+                yield entry
 
     def effort(self, wanted: ResourceId) -> int:
         """Return how many resources must be looked at to find the candidates."""

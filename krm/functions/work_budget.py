@@ -35,6 +35,9 @@ class WorkBudget:
         Raises:
             BudgetExceeded: there is not so much left, or the result would nest too deeply to be read again.
         """
+        if depth <= MAX_DEPTH and not isinstance(value, (dict, list)):
+            self.spend(1 + len(value) // _CHARACTERS if isinstance(value, str) else 1)
+            return
         level = [value]
         while level:
             if depth > MAX_DEPTH:
