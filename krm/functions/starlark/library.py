@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 import starlark
@@ -24,6 +25,10 @@ class LibraryError(Exception):
     """A script loads what there is not, or calls a function with what it cannot work on; the text is for users."""
 
 
+_BAD_ARGUMENTS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""What Python functions raise when a script gives them values of other types."""
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """One module: its Starlark text, and the Python functions that the text calls, by name.
@@ -38,6 +43,17 @@ class Library:
         """Make the module, frozen: what one script does with it cannot be seen by the next."""
         module = starlark.Module()
         for function, body in self.functions.items():
-            module.add_callable(function, body)
+            module.add_callable(function, _guarded(body))
         starlark.eval(module, starlark.parse(name, self.text, DIALECT), OWN_GLOBALS)
         return module.freeze()
+
+
+def _guarded(body: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(body)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return body(*arguments, **named)
+        except _BAD_ARGUMENTS as error:
+            raise LibraryError(f"invalid arguments: {error}") from None
+
+    return call

@@ -70,6 +70,31 @@ def test_library_errors_name_the_function_and_the_line(expression: str, message:
     assert message in error_of(f"{LOADS}{expression}")
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "yaml.loads(1)",
+        "base64.encode(None)",
+        "base64.encode()",
+        "json.decode([])",
+        "csv.read_all({})",
+        "csv.read_all('a', comma='')",
+        "math.sqrt('a')",
+        "math.pow(10, 1000)",
+        "re.findall(1, 2)",
+        "re.sub('a', 1, 'a')",
+        "time.parse_time(1)",
+        "time.time(year='x')",
+        "time.from_timestamp(1 << 60)",
+    ],
+)
+def test_values_of_wrong_types_are_errors_of_the_script(expression: str) -> None:
+    message = error_of(f"{LOADS}{expression}")
+
+    assert message.startswith(f"script:{len(NAMES) + 1}")
+    assert "Error: " not in message
+
+
 def test_the_time_of_day_is_not_offered() -> None:
     assert error_of('load("time.star", "time")\ntime.now()').startswith("script:2: time.now is not offered")
 
