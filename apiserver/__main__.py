@@ -4,6 +4,8 @@ Loads only what the command line names: those who render a package on a laptop n
 libraries to be imported.
 """
 
+import signal
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -45,6 +47,8 @@ def _forward(place: str, name: str, rest: tuple[str, ...]) -> Any:
     command: Any = getattr(import_module(module), attribute)
     if place == _SERVER:
         return command(args=[name, *rest], prog_name="porch")
+    # Leaving in order ends the functions that run as processes and containers; dying would leave them behind.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     return command(args=list(rest), prog_name=f"porch {name}")
 
 

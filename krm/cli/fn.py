@@ -138,11 +138,12 @@ def _selector_options(command: _Command) -> _Command:
 @click.argument("folder", metavar="[DIR|-]", default=".")
 @click.option("-i", "--image", default="", help="The function's image.")
 @click.option("--exec", "command", default="", metavar="COMMAND", help="A program of this machine as the function.")
-@click.option("-t", "--tag", default="", help="Tag or version range, over the image's own.")
+@click.option("--tag", default="", help="Tag or version range, over the image's own.")
 @click.option("--fn-config", type=_FOLDER, metavar="FILE", help="The function's configuration.")
 @_selector_options
 @click.option("-s", "--save", is_flag=True, help="Save the function in the Kptfile when it succeeded.")
 @click.option(
+    "-t",
     "--type",
     "kind",
     type=click.Choice(["mutator", "validator"]),

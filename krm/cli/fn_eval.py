@@ -89,7 +89,7 @@ def run(options: EvalOptions) -> None:
             function,
             _config(options),
             runner=runner_of(options.runners),
-            commands=command_runner(),
+            commands=command_runner() if options.exec else None,
             observer=output,
             image_prefix=prefix_of(options.runners),
         )

@@ -378,7 +378,7 @@ class TestEval:
         (app / "cfg").mkdir()
         (app / "cfg" / "fn.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n")
 
-        result = _porch("porch fn eval app --exec cat --type validator -s --fn-config app/cfg/fn.yaml", app.parent)
+        result = _porch("porch fn eval app --exec cat -t validator -s --fn-config app/cfg/fn.yaml", app.parent)
 
         assert result.returncode == 0
         assert 'Added "cat" as validator in the Kptfile.\n' in result.stderr
@@ -395,7 +395,7 @@ class TestEval:
         assert read_folder(app) == before
 
     def test_tag_may_be_a_range(self, app: Path) -> None:
-        result = _porch("porch fn eval app -i set-labels:v9 -t '~0.1' -- a=b", app.parent)
+        result = _porch("porch fn eval app -i set-labels:v9 --tag '~0.1' -- a=b", app.parent)
 
         assert f'[PASS] "{CATALOG}/set-labels:v0.1.5"' in result.stderr
 
