@@ -28,6 +28,8 @@ class AlphaSetters:
     """Of each setter: its text, or a YAML list."""
     substitutions: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     """Pattern of each substitution, and the definition that each of its markers stands for."""
+    _patterns: dict[str, str] = field(default_factory=dict)
+    """Those that are known already."""
 
     def pattern(self, name: str) -> str:
         """Return the pattern of a ``kpt-set`` comment for a setter or substitution.
@@ -35,9 +37,9 @@ class AlphaSetters:
         Raises:
             SetterError: it would be too long.
         """
-        if name not in self.substitutions:
-            return f"${{{name}}}"
-        return self._resolved(name, [_MOST_STEPS])
+        if name not in self._patterns:
+            self._patterns[name] = self._resolved(name, [_MOST_STEPS])
+        return self._patterns[name]
 
     def _resolved(self, name: str, budget: list[int], above: tuple[str, ...] = ()) -> str:
         budget[0] -= 1

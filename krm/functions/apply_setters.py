@@ -85,26 +85,25 @@ def _apply(resource: Resource, setters: Mapping[str, str]) -> list[_Change]:
             changes.append(_Change(resource, node.path, node.visit, _shown_list(node), setters[names[0]], names))
     if scalars:
         replace_scalars(resource, scalars)
-    for found, value in lists:
-        _set_list(resource, found, value)
+    if lists:
+        _set_lists(resource, lists)
     return sorted(changes, key=lambda change: change.visit)
 
 
-def _set_list(resource: Resource, node: SourceList, text: str) -> None:
-    """Replace a list's elements: in block style with the comment behind the key, or ``[]`` with it behind."""
-    values = _list_values(text)
-    set_value(resource.data, node.path, values)
-    texts = scalar_texts(text) if values else {}
-    spelled = {
-        (*node.path, *path): written
-        for path, written in texts.items()
-        # Numbers and booleans have more than one spelling.
-        if not isinstance(_value_at(values, path), str)
-    }
+def _set_lists(resource: Resource, lists: list[tuple[SourceList, str]]) -> None:
+    """Replace lists' elements: in block style with the comment behind the key, or ``[]`` with it behind."""
+    spelled: dict[Path, str] = {}
+    for node, text in lists:
+        values = _list_values(text)
+        set_value(resource.data, node.path, values)
+        for path, written in scalar_texts(text).items() if values else ():
+            # Numbers and booleans have more than one spelling.
+            if not isinstance(_value_at(values, path), str):
+                spelled[(*node.path, *path)] = written
     if spelled:
         respell(resource, spelled)
-    write_as_block(resource, {node.path})
-    set_line_comments(resource, {node.path: node.comment})
+    write_as_block(resource, {node.path for node, _ in lists})
+    set_line_comments(resource, {node.path: node.comment for node, _ in lists})
 
 
 def _list_values(text: str) -> list[Any]:

@@ -21,6 +21,8 @@ _SINGLE_PASS: Version = (0, 1, 1)
 """Older versions look for later setters inside the names of earlier ones, and comment values of several lines."""
 _LONGEST_PATTERN = 1 << 16
 """Characters of a comment."""
+_MOST_SETTERS = 1000
+"""In one configuration: each is looked for in every field."""
 
 
 class _SetterError(Exception):
@@ -69,6 +71,8 @@ def _configure(resources: ResourceList) -> _Setters:
     given = text_map(resources.config, "data") if resources.config else {}
     if not given:
         raise _SetterError("config map cannot be empty")
+    if len(given) > _MOST_SETTERS:
+        raise _SetterError(f"there are more than {_MOST_SETTERS} setters: create them in several steps")
     scalars = []
     lists: dict[tuple[str, ...], str] = {}
     for name, value in sorted(given.items()):

@@ -35,6 +35,10 @@ class _Package:
     resources: list[Resource] = field(default_factory=list)
     new: list[Resource] = field(default_factory=list)
     results: list[Json] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+    """Of its resources."""
+    added: int = 0
+    """Names tried for files with setters."""
 
     @property
     def directory(self) -> str:
@@ -75,6 +79,7 @@ def _packages(items: list[Resource]) -> list[_Package]:
             directory = posixpath.dirname(directory)
         if directory in packages:
             packages[directory].resources.append(item)
+            packages[directory].paths.add(item.path)
     return list(packages.values())
 
 
@@ -127,17 +132,20 @@ def _is_apply_setters(image: Any) -> bool:
 
 def _add_setters(package: _Package, values: Mapping[str, str]) -> str:
     """Add a file with the setters under a name that is free; return its path in the package."""
-    taken = {resource.path for resource in (*package.resources, *package.new)}
-    name, count = _SETTERS_FILE, 1
-    while posixpath.join(package.directory, name) in taken:
-        count += 1
-        name = _SETTERS_FILE.replace(".", f"-{count}.")
+    name = _numbered(package)
+    while posixpath.join(package.directory, name) in package.paths:
+        name = _numbered(package)
     data: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "setters"}, "data": dict(values)}
     path = posixpath.join(package.directory, name)
     config = Resource(data, path=path, index=0, package=package.kptfile.package)
     package.new.append(config)
     package.note("added setters", config)
     return name
+
+
+def _numbered(package: _Package) -> str:
+    package.added += 1
+    return _SETTERS_FILE if package.added == 1 else _SETTERS_FILE.replace(".", f"-{package.added}.")
 
 
 def _fix_comments(package: _Package, resource: Resource, setters: AlphaSetters) -> None:

@@ -43,14 +43,16 @@ def list_setters(resources: ResourceList) -> FunctionResult:
 
 def _configured(items: list[Resource]) -> dict[str, str]:
     """Return the setters that the root Kptfile's apply-setters functions are given; the first mention wins."""
-    kptfile = next((item for item in items if item.path == "Kptfile" and not item.package), None)
+    files = {item.path: item for item in reversed(items) if not item.package}
+    kptfile = files.get("Kptfile")
     found: dict[str, str] = {}
+    seen = set()
     for function in _functions(kptfile.data if kptfile else {}):
-        data = function.get("configMap")
         path = function.get("configPath")
-        if path is not None:
-            config = next((item for item in items if item.path == path and not item.package), None)
-            data = {} if config is None else _texts(config)
+        data = function.get("configMap")
+        if isinstance(path, str):
+            data = _texts(files[path]) if path in files and path not in seen else {}
+            seen.add(path)
         for name, value in data.items() if isinstance(data, dict) else ():
             found.setdefault(name, value if isinstance(value, str) else "" if value is None else str(value))
     return found

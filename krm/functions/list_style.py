@@ -25,10 +25,17 @@ def write_as_block(resource: Resource, paths: Collection[Path]) -> None:
         for node in source_nodes(text)
         if isinstance(node, SourceList) and node.path in paths and node.is_flow and _can_be_block(text, node)
     ]
-    for node in sorted(lists, key=lambda node: node.start, reverse=True):
-        text = _blocked(text, node, indent)
-    if lists and _reads_the_same(text, resource):
-        resource.set_text(text)
+    pieces = []
+    done = 0
+    for node in sorted(lists, key=lambda node: node.start):
+        end = text.find("\n", node.end)
+        end = len(text) if end < 0 else end
+        end -= text[node.end : end].endswith("\r")
+        pieces += [text[done : node.key[1]], _blocked(text, node, end, indent)]
+        done = end
+    new = "".join(pieces) + text[done:]
+    if lists and _reads_the_same(new, resource):
+        resource.set_text(new)
 
 
 def _can_be_block(text: str, node: SourceList) -> bool:
@@ -39,15 +46,12 @@ def _can_be_block(text: str, node: SourceList) -> bool:
     return all("#" not in text[start:end] for start, end in zip(gaps[::2], gaps[1::2], strict=True))
 
 
-def _blocked(text: str, node: SourceList, indent: int) -> str:
-    key_start, key_end = node.key
-    column = key_start - (text.rfind("\n", 0, key_start) + 1)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    line_end = text.find("\n", node.end)
-    line_end = len(text) if line_end < 0 else line_end
-    rest = text[node.end : line_end].rstrip()
-    rows = [f"{' ' * (column + indent)}- {text[start:end]}" for start, end in node.items]
-    return text[:key_end] + newline.join([f":{rest}", *rows]) + text[line_end - text[:line_end].endswith("\r") :]
+def _blocked(text: str, node: SourceList, end: int, indent: int) -> str:
+    """Return what stands behind a list's key, up to the ``end`` of the line that the list ends in."""
+    column = node.key[0] - (text.rfind("\n", 0, node.key[0]) + 1)
+    newline = "\r\n" if text.startswith("\r\n", end) else "\n"
+    rows = [f"{' ' * (column + indent)}- {text[start:stop]}" for start, stop in node.items]
+    return newline.join([f":{text[node.end : end].rstrip()}", *rows])
 
 
 def _reads_the_same(text: str, resource: Resource) -> bool:

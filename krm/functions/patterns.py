@@ -3,6 +3,7 @@
 Source: ``kpt.md`` 4.12 and 0.3 point 5.
 """
 
+import re
 from collections.abc import Iterator
 
 import re2
@@ -28,8 +29,7 @@ class Pattern:
         Raises:
             PatternError: the syntax is wrong, or the expression is too big.
         """
-        if len(expression) > LONGEST:
-            raise PatternError(f"regular expression is longer than {LONGEST} characters")
+        _check_length(expression)
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _MEMORY
@@ -56,6 +56,7 @@ def file_pattern(glob: str) -> Pattern:
     Raises:
         PatternError: it is too long, or a bracket does not close.
     """
+    _check_length(glob)
     return Pattern("(?s)" + "".join(_file_parts(glob)))
 
 
@@ -67,7 +68,13 @@ def field_pattern(path: str) -> Pattern:
     Raises:
         PatternError: it is too long.
     """
+    _check_length(path)
     return Pattern("(?s)" + "".join(map(_field_part, path.split("."))))
+
+
+def _check_length(pattern: str) -> None:
+    if len(pattern) > LONGEST:
+        raise PatternError(f"a pattern is longer than {LONGEST} characters")
 
 
 def _file_parts(glob: str) -> Iterator[str]:
@@ -98,7 +105,7 @@ def _file_parts(glob: str) -> Iterator[str]:
             continue
         if char == "\\" and place + 1 < len(glob):
             place += 1
-            yield re2.escape(glob[place])
+            yield re.escape(glob[place])
         elif char == "{":
             depth += 1
             yield "(?:"
@@ -108,7 +115,7 @@ def _file_parts(glob: str) -> Iterator[str]:
         elif char == "," and depth:
             yield "|"
         else:
-            yield {"*": "[^/]*", "?": "[^/]"}.get(char) or re2.escape(char)
+            yield {"*": "[^/]*", "?": "[^/]"}.get(char) or re.escape(char)
         place += 1
 
 
@@ -117,4 +124,4 @@ def _field_part(element: str) -> str:
         return r"(?:[^.]*\.)*"
     if element == "*":
         return r"[^.]+\."
-    return "[^.]*".join(map(re2.escape, element.split("*"))) + r"\."
+    return "[^.]*".join(map(re.escape, element.split("*"))) + r"\."

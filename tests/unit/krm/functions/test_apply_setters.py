@@ -205,3 +205,13 @@ def test_many_setters_in_many_fields_take_linear_time() -> None:
 
     assert changed == text.replace("- v", "- w")
     assert time.perf_counter() - began < 3
+
+
+def test_many_list_setters_in_one_document_take_linear_time() -> None:
+    text = HEAD + "".join(f"f{n}: [a, b] # kpt-set: ${{v}}\n" for n in range(3000))
+    began = time.perf_counter()
+
+    changed = text_after("apply-setters", text, inline_config({"v": "[c]"}))
+
+    assert changed == HEAD + "".join(f"f{n}: # kpt-set: ${{v}}\n- c\n" for n in range(3000))
+    assert time.perf_counter() - began < 10
