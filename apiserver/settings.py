@@ -103,6 +103,11 @@ class Settings(BaseSettings):
         description="Command that runs all function images which are neither built in nor among the executables. Empty: "
         "none, and a package with such a function is refused.",
     )
+    schema_directory: Path | None = Field(
+        default=None,
+        description="Directory of OpenAPI documents (JSON) that the function kubeconform may be told to use in "
+        "`schema_location`. Empty: Kubernetes' own and the package's CustomResourceDefinitions only.",
+    )
     function_environment: dict[str, str] = Field(
         default_factory=function_environment,
         description="Environment of the executables and of the container runtime, as a JSON object. Default: PATH, HOME, "
@@ -132,7 +137,7 @@ class Settings(BaseSettings):
         default="info", description="Least severe messages that are logged, as JSON lines on stderr."
     )
 
-    @field_validator("data", "secret_key_file")
+    @field_validator("data", "secret_key_file", "schema_directory")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         """Pin a path to where the process started, whatever changes its working directory later."""

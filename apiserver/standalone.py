@@ -123,7 +123,10 @@ def create_server(settings: Settings) -> Server:
     repositories = Repositories(store, index, recorder, claims, options, pool)
     starting = StartingContents(store, repositories, settings.data / "upstreams", settings.git_timeout)
     functions = FunctionOptions(
-        settings.function_executables, settings.container_runtime, settings.function_environment
+        executables=settings.function_executables,
+        container_runtime=settings.container_runtime,
+        schema_directory=settings.schema_directory,
+        environment=settings.function_environment,
     )
     workers = RenderPool(functions, size=settings.render_workers, waiting=WAITING_RENDERS, seconds=RENDER_SECONDS)
     renderer = RendererBySize(

@@ -20,6 +20,8 @@ class FunctionOptions:
     """Pattern of full image references → program, absolute."""
     container_runtime: str = ""
     """``docker``, ``podman`` or ``nerdctl``; empty for none."""
+    schema_directory: Path | None = None
+    """Of the OpenAPI documents that kubeconform may be told to use."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """All that executables and the container runtime see of one."""
 
@@ -34,5 +36,6 @@ class FunctionOptions:
             executables=[Executable(image, program) for image, program in self.executables.items()],
             containers=(lambda: ContainerOptions(ContainerRuntime(runtime))) if runtime else None,
             environment=self.environment,
+            schema_directory=self.schema_directory,
             remedies=[_REMEDY],
         )
