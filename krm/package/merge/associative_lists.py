@@ -23,6 +23,7 @@ MAX_COMMENT = 64 << 10
 _MAX_REFERENCES = 16
 """References followed from one node, so that a ring of them ends."""
 _DEFINITION = "#/definitions/"
+_INLINE_LIKE = re.compile(r"#[^\S\n]*\{[^\n]*")
 _INLINE = re.compile(r"#\s*(\{.*\})\s*")
 _OWN_GROUP = re.compile(r"(?:[a-z]+/|[a-z0-9.]+\.k8s\.io/)?v[0-9][a-z0-9]*")
 """apiVersions of Kubernetes' own: no group, one word, or a name under ``k8s.io``."""
@@ -130,7 +131,9 @@ def inline_schemas(*comments: Mapping[Path, Comment]) -> dict[Path, Schema]:
 
 def may_have_inline(text: str) -> bool:
     """Say whether a document's text could hold an inline schema, without reading its comments."""
-    return any(word in text for word in _INLINE_WORDS)
+    return any(word in text for word in _INLINE_WORDS) and any(
+        any(word in comment for word in _INLINE_WORDS) for comment in _INLINE_LIKE.findall(text)
+    )
 
 
 def _in_any_element(path: Path) -> Path:

@@ -6,7 +6,7 @@ bring their comments along, and an element's comments go where the element goes.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from krm.package.comments import Comment, Path, read_comments, write_comments
 from krm.package.documents import Document
@@ -76,7 +76,7 @@ class _Alignment:
         self._merged = merged
         self._side = side
         self._data = data
-        self._moves: dict[Path, dict[int, int]] = {}
+        self._moves: dict[Path, _Moves] = {}
 
     def moved(self, comments: Comments) -> dict[Path, Comment]:
         """Return comments by their paths in the merged value; those of values that are gone are left out."""
@@ -93,8 +93,7 @@ class _Alignment:
         done: Path = ()
         for step in path:
             if isinstance(step, int) and isinstance(value, list) and isinstance(data, list):
-                places = {new: old for old, new in self._list_moves(done, data, value).items()}
-                data = data[places[step]] if step in places else ABSENT
+                data = _child(data, self._list_moves(done, data, value).back.get(step, -1))
             elif isinstance(data, dict):
                 data = data.get(str(step), ABSENT)
             else:
@@ -113,7 +112,7 @@ class _Alignment:
             if isinstance(step, int):
                 if not isinstance(data, list) or not isinstance(value, list):
                     return None
-                moved = self._list_moves(new, data, value).get(step)
+                moved = self._list_moves(new, data, value).forth.get(step)
             if moved is None:
                 return None
             data, value = _child(data, step), _child(value, moved)
@@ -122,15 +121,21 @@ class _Alignment:
             new = (*new, moved)
         return new
 
-    def _list_moves(self, path: Path, data: list[Any], value: list[Any]) -> dict[int, int]:
-        """Return where the elements of a list went: old place → place in the merged list at ``path``."""
+    def _list_moves(self, path: Path, data: list[Any], value: list[Any]) -> "_Moves":
+        """Return where the elements of the list that is now at ``path`` went."""
         moves = self._moves.get(path)
         if moves is None:
             places = self._merged.elements.get(path)
-            moves = self._moves[path] = (
-                _moves_by_value(data, value) if places is None else _moves_by_place(places, self._side)
-            )
+            forth = _moves_by_value(data, value) if places is None else _moves_by_place(places, self._side)
+            moves = self._moves[path] = _Moves(forth, {new: old for old, new in forth.items()})
         return moves
+
+
+class _Moves(NamedTuple):
+    """Places of a list's elements in one state and in the merged value."""
+
+    forth: dict[int, int]
+    back: dict[int, int]
 
 
 def _moves_by_place(places: Iterable[Places], side: int) -> dict[int, int]:
@@ -152,7 +157,7 @@ def _moves_by_value(data: list[Any], value: list[Any]) -> dict[int, int]:
 def _child(value: Any, step: str | int) -> Any:
     if isinstance(value, dict):
         return value.get(str(step), ABSENT)
-    if isinstance(value, list) and isinstance(step, int) and step < len(value):
+    if isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
         return value[step]
     return ABSENT
 

@@ -29,15 +29,18 @@ class DocumentRow:
 
     def text(self, placed: Sequence[Placed]) -> str:
         """Return the file with these documents instead of its own; the very same text when nothing changed."""
-        out = self._lead(0) if self._places else self._ended("".join(self._pieces))
+        out = [self._lead(0) if self._places else self._ended("".join(self._pieces))]
         for number, document in enumerate(placed):
             if number:
-                out = self._ended(out) + self._between(document.place)
+                out[-1] = self._ended(out[-1])
+                out.append(self._between(document.place))
             elif document.place:
-                out += self._after_separator(self._lead(document.place))
-            out += document.text.removeprefix(_BOM) if number or document.place is None else document.text
+                out.append(self._after_separator(self._lead(document.place)))
+            out.append(document.text.removeprefix(_BOM) if number or document.place is None else document.text)
         tail = "".join(self._pieces[self._places[-1] + 1 :]) if self._places else ""
-        return self._ended(out) + tail if tail else out
+        if tail:
+            out[-1] = self._ended(out[-1])
+        return "".join([*out, tail])
 
     def _between(self, place: int | None) -> str:
         # What led the first document leads the file, whichever document is first now.

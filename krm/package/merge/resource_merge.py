@@ -131,12 +131,13 @@ class _Merge:
         outcomes.sort(key=lambda outcome: outcome.index)
         before, upstream, here = self._origin.get(path), self._updated.get(path), self._local.get(path)
         base = here or upstream
-        if base is None or not outcomes:
-            return base.file if base and base is here and not here.resources else None
         mode = _mode(before, upstream, here)
         is_untouched = here is None or (before is not None and before.file.data == here.file.data)
         if upstream and is_untouched and _is_as_upstream(outcomes, upstream):
+            # Of a file that lost all its resources upstream, what else it held is left.
             return File(upstream.file.data, mode)
+        if base is None or not outcomes:
+            return base.file if base and base is here and not here.resources else None
         placed = [Placed(outcome.text, outcome.match.place_in(path, in_local=here is not None)) for outcome in outcomes]
         return File(DocumentRow(base.pieces, base.documents).text(placed).encode(), mode)
 

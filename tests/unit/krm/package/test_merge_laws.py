@@ -310,3 +310,15 @@ def test_incomplete_keys_are_matched_in_time() -> None:
 
     assert time.process_time() - start < 5
     assert len(result["spec"]["containers"][0]["ports"]) == 8001
+
+
+def test_comments_in_large_lists_are_merged_in_time() -> None:
+    elements = "".join(f"  - name: c{n} # of {n}\n    image: i # at {n}\n" for n in range(3000))
+    origin = f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n{elements}"
+    updated = origin.replace("  - name: c7 # of 7\n    image: i # at 7\n", "").replace("# of 9", "# for 9")
+    start = time.process_time()
+
+    result = merge_documents(origin, updated, origin + "  hostname: h # local\n").text
+
+    assert time.process_time() - start < 5
+    assert result == updated + "  hostname: h # local\n"

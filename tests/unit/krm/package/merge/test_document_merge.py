@@ -158,6 +158,7 @@ def test_quoting_of_a_changed_value_stays_local() -> None:
         pytest.param("a: 1\n", "", "a: 2\n", "a: 2\n", id="removed-upstream-edited"),
         pytest.param("a: 1\n", "a: 2\n", None, None, id="removed-here"),
         pytest.param("a: 1\n", "a: 1\n", "- 1\n", "- 1\n", id="another-kind-here"),
+        pytest.param("", "0", "!", "0", id="a-tag-without-a-value-here"),
         pytest.param("a: 1\n", "a: 2\n", "- 1\n", "a: 2\n", id="another-kind-here-changed-upstream"),
     ],
 )
