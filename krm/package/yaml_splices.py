@@ -280,7 +280,9 @@ class _Editor:
         """Return where to put a value in place of a scalar: behind its anchor, over a tag that no longer fits."""
         start = content_start(self._text, node)
         has_tag = self._text.startswith("!", node.start, start) and "&" not in self._text[node.start : start]
-        return node.start if has_tag and (self._text.startswith("!!", node.start) or not isinstance(value, str)) else start
+        return (
+            node.start if has_tag and (self._text.startswith("!!", node.start) or not isinstance(value, str)) else start
+        )
 
     def _put_inline(self, node: Node, inline: str, value: Any) -> None:
         start = self._value_start(node, value)
