@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 PREFIX = "_kpt-merge_"
-_LISTS = ("mutators", "validators")
+FUNCTION_LISTS = ("mutators", "validators")
 
 
 def name_functions(kptfiles: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -15,7 +15,7 @@ def name_functions(kptfiles: Sequence[dict[str, Any]]) -> tuple[list[dict[str, A
     """
     named = [dict(kptfile) for kptfile in kptfiles]
     done = []
-    for kind in _LISTS:
+    for kind in FUNCTION_LISTS:
         lists = [(kptfile.get("pipeline") or {}).get(kind) or [] for kptfile in kptfiles]
         if not all(map(_can_be_named, lists)):
             continue

@@ -13,8 +13,8 @@ from krm.package.kptfile_schema import KPTFILE
 from krm.package.merge.associative_lists import ListKeys
 from krm.package.merge.comment_merge import merge_comments
 from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog
-from krm.package.merge.field_merge import merge_fields
-from krm.package.merge.function_names import PREFIX, name_functions, without_names
+from krm.package.merge.field_merge import FieldMerge, merge_fields
+from krm.package.merge.function_names import FUNCTION_LISTS, PREFIX, name_functions, without_names
 from krm.package.merge.kptfile_text import only_document, read_version, restored, rewritten
 from krm.package.merge.subpackages import Trees, is_kptfile
 from krm.package.yaml_edit_text import edit_document
@@ -62,6 +62,8 @@ def merge_kptfiles(
         lists=ListKeys(infer=True),
         on_conflict=log.within(file=path),
     )
+    for kind in FUNCTION_LISTS:
+        _follow_upstream_order(merged, kind, named_before, named_here)
     wanted = _wanted(named_here, {} if merged.value is ABSENT else merged.value)
     if update_upstream:
         wanted |= {name: upstream.meaning[name] for name in _UPSTREAM_SECTIONS if name in upstream.meaning}
@@ -101,6 +103,18 @@ def _merged_part(kptfile: dict[str, Any]) -> dict[str, Any]:
     part = {name: kptfile[name] for name in _MERGED_SECTIONS if name in kptfile}
     metadata = kptfile.get("metadata", {})
     return part | {"metadata": {name: metadata[name] for name in _MERGED_METADATA if name in metadata}}
+
+
+def _follow_upstream_order(merged: FieldMerge, kind: str, origin: dict[str, Any], local: dict[str, Any]) -> None:
+    """Order the functions of a list that nobody touched here as upstream does: they run one after another."""
+    places = merged.elements.get(("pipeline", kind))
+    lists = [kptfile.get("pipeline", {}).get(kind) for kptfile in (origin, local)]
+    if not places or lists[0] != lists[1]:
+        return
+    order = sorted(range(len(places)), key=lambda place: places[place].updated or 0)
+    functions = merged.value["pipeline"][kind]
+    functions[:] = [functions[place] for place in order]
+    places[:] = [places[place] for place in order]
 
 
 def _wanted(local: dict[str, Any], merged: dict[str, Any]) -> dict[str, Any]:

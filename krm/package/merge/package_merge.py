@@ -33,14 +33,15 @@ def merge_package(trees: Trees, subpackages: Subpackages) -> UpdatedPackage:
     Raises:
         SubpackageAddedTwice, DuplicateResource, KptfileError, YamlError: see ``strategies.update_package``.
     """
+    packages = subpackages.all
     versions = (trees.origin, trees.updated, trees.local)
-    origin, updated, local = (own_files(tree.contents, subpackages.all) for tree in versions)
+    origin, updated, local = (own_files(tree.contents, packages) for tree in versions)
     # A package's own definitions are found when it is merged; only those of others have to be looked for.
     lists = _defined_lists(tree.contents for tree in versions) if subpackages.local else None
     result = dict(trees.local.contents)
     conflicts: list[Conflict] = []
     for directory in ("", *subpackages.local):
-        fate = fate_of(directory, trees) if directory else Fate.MERGE
+        fate = fate_of(directory, trees, packages) if directory else Fate.MERGE
         if fate is Fate.DELETE:
             for path in trees.local.below(directory):
                 result.pop(f"{directory}/{path}", None)

@@ -106,9 +106,10 @@ def _is_pointed_elsewhere(origin: Contents, local: Contents) -> bool:
 def _with_remote_subpackages(result: UpdatedPackage, trees: Trees, subpackages: Subpackages) -> UpdatedPackage:
     """Add, remove or report the remote subpackages. Source: ``kpt.md`` 3.1 step 5."""
     contents = dict(result.contents)
+    packages = subpackages.all
     pending = []
     for directory in subpackages.remote:
-        fate = fate_of(directory, trees)
+        fate = fate_of(directory, trees, packages)
         if fate is Fate.DELETE:
             for path in trees.local.below(directory):
                 del contents[f"{directory}/{path}"]

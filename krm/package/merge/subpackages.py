@@ -5,7 +5,7 @@ updated with the package it is in. Source: ``kpt.md`` 1.9, 3.1 step 5 and 3.9.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeGuard
@@ -57,9 +57,9 @@ class Subpackages:
     """What lies below one of these belongs to it and is in neither list."""
 
     @property
-    def all(self) -> tuple[str, ...]:
+    def all(self) -> frozenset[str]:
         """Every directory of the two lists."""
-        return (*self.local, *self.remote)
+        return frozenset((*self.local, *self.remote))
 
 
 class Fate(Enum):
@@ -107,8 +107,11 @@ def is_kptfile(file: File | None) -> TypeGuard[File]:
     return file is not None and file.mode in (REGULAR, EXECUTABLE)
 
 
-def fate_of(directory: str, trees: Trees) -> Fate:
+def fate_of(directory: str, trees: Trees, packages: Container[str]) -> Fate:
     """Decide about one subpackage; ``MERGE`` when all three trees have it.
+
+    What upstream adds below a subpackage that was deleted here stays out with it. ``packages`` are the
+    directories of all subpackages.
 
     Raises:
         SubpackageAddedTwice: both sides added one at the same place.
@@ -121,7 +124,11 @@ def fate_of(directory: str, trees: Trees) -> Fate:
     if not in_origin:
         if in_updated and in_local:
             raise SubpackageAddedTwice(directory)
-        return Fate.COPY if in_updated else Fate.LEAVE
+        is_wanted = in_updated and not any(
+            parent in packages and parent in trees.origin.directories and parent not in trees.local.directories
+            for parent in parents(directory)
+        )
+        return Fate.COPY if is_wanted else Fate.LEAVE
     if not in_local:
         return Fate.LEAVE
     if in_updated:

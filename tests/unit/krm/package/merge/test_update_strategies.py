@@ -256,6 +256,13 @@ class TestLocalSubpackages:
 
         assert update_package(_package(_ONE), _package(), local).contents == local
 
+    def test_what_upstream_adds_below_a_deleted_one_stays_out(self) -> None:
+        updated = _package(
+            {**_TWO, **_below("sub/new", _package()), **_below("sub/far", {"Kptfile": _kptfile(ref="v1")})}
+        )
+
+        assert update_package(_package(_ONE), updated, _package()).contents == _package()
+
     def test_one_that_became_a_directory_upstream_loses_its_kptfile(self) -> None:
         updated = _package({"sub/cm.yaml": _config_map("2")})
 
