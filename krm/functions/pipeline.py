@@ -20,7 +20,7 @@ from krm.functions.step_cache import StepCache
 from krm.functions.step_config import StepConfigs
 from krm.functions.steps import StepRunner
 from krm.functions.traversal import Traversal
-from krm.functions.write_back import write_back
+from krm.functions.write_back import group_by_file, write_back
 from krm.package.contents import Contents, File
 from krm.package.kptfile import KptfileEdit, KptfileError, RenderedStatus, edit_kptfile
 from krm.package.yaml_reader import MAX_DEPTH
@@ -91,7 +91,7 @@ class _Render:
     records_status: bool = True
 
     def run(self, known: ByFile | None = None) -> tuple[Rendered, ByFile]:
-        """Render; return the resources by file too, as far as any function ran."""
+        """Render; return the resources by file too, as they are afterwards. ``known`` is such an answer."""
         traversal: Traversal | None = None
         saves = False
         try:
@@ -100,10 +100,10 @@ class _Render:
             self.steps.keeps_failed_input = saves
             traversal = Traversal(self.contents, tree, self.steps, StepConfigs(tree), self.shown)
             traversal.run()
-            new = dict(self.contents)
-            by_file: ByFile = {}
             if traversal.records:
                 new, by_file = write_back(self.contents, tree, traversal.resources)
+            else:
+                new, by_file = dict(self.contents), group_by_file(traversal.resources)
             status = RenderedStatus(render_status=render_status(traversal.records))
             new = _with_status(new, status) if self.records_status else new
         except RenderError as error:
@@ -162,8 +162,8 @@ def _is_cheap(rendered: Rendered, seconds: float) -> bool:
 def _look_ahead(work: _Render, rendered: Rendered, by_file: ByFile) -> list[Repeat]:
     """Run the pipelines on what they made, in memory, and return what that gives as far as nothing changes.
 
-    Costs what the functions alone cost. Nothing is assumed of functions but that they
-    are deterministic: as soon as one is not, or a file other than the root Kptfile changes, it ends.
+    Costs what the functions alone cost. Nothing is assumed of them but that they are deterministic: as soon as
+    one is not, or a file other than the root Kptfile changes, it ends.
     """
     repeats: list[Repeat] = []
     while len(repeats) < _MOST_REPEATS and _KPTFILE in rendered.contents:

@@ -9,10 +9,18 @@ from krm.package.contents import EXECUTABLE, MAX_FILES, MAX_TOTAL_BYTES, REGULAR
 from krm.package.yaml_reader import YamlError
 
 
+def group_by_file(resources: Iterable[Resource]) -> dict[str, list[Resource]]:
+    """Return the resources by the path of their file, relative to the root package, in the order of their places."""
+    by_file: dict[str, list[Resource]] = {}
+    for resource in resources:
+        by_file.setdefault(resource.root_path, []).append(resource)
+    return {path: _in_order(members) for path, members in by_file.items()}
+
+
 def write_back(
     contents: Contents, tree: PackageTree, resources: Iterable[Resource], *, prune: bool = True
 ) -> tuple[dict[str, File], dict[str, list[Resource]]]:
-    """Return ``contents`` with the resources as they are now, and the resources by the file they are in, in order.
+    """Return ``contents`` with the resources as they are now, and these by file.
 
     Documents that did not change keep their bytes, with everything between them; a file none of whose
     documents is left is removed, unless ``prune`` is off and the resources are not in another file instead.
@@ -20,20 +28,19 @@ def write_back(
     Raises:
         PlacementError: a resource's file cannot be there, or the package grew over a limit.
     """
-    by_file: dict[str, list[Resource]] = {}
-    elsewhere: set[str] = set()
-    for resource in resources:
-        path = resource.root_path
-        by_file.setdefault(path, []).append(resource)
-        if resource.origin and resource.origin[0] != path:
-            elsewhere.add(resource.origin[0])
+    by_file = group_by_file(resources)
     new = dict(contents)
+    elsewhere = {
+        resource.origin[0]
+        for path, members in by_file.items()
+        for resource in members
+        if resource.origin and resource.origin[0] != path
+    }
     for path, source in tree.files.items():
         if source.read and path not in by_file and (prune or path in elsewhere):
             _remove_all(new, path, source)
     for path, members in by_file.items():
-        by_file[path] = _in_order(members)
-        _write(new, path, tree.files.get(path), by_file[path])
+        _write(new, path, tree.files.get(path), members)
     _check(contents, new)
     return new, by_file
 
