@@ -22,7 +22,7 @@ from krm.cli.package_folder import (
     write_new_folder,
     write_results,
 )
-from krm.functions.evaluation import InvalidConfig, evaluate, file_config, inline_config
+from krm.functions.evaluation import InputRefused, InvalidConfig, evaluate, file_config, inline_config
 from krm.functions.images import is_reference
 from krm.functions.package_tree import PackageTree, load_folder
 from krm.functions.placement import PlacementError
@@ -94,14 +94,14 @@ def run(options: EvalOptions) -> None:
             image_prefix=prefix_of(options.runners),
         )
         _write(options, given, items, record)
-    except StepFailed as error:
-        _report(options, error.record)
-        if error.record.has_run:
-            if error.cause:
-                fail(error.cause)
-            sys.exit(EXIT_FAILED)
+    except InputRefused as error:
         # Upstream's words, which begin in lower case here.
         click.echo(f"error: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    except StepFailed as error:
+        _report(options, error.record)
+        if error.cause:
+            fail(error.cause)
         sys.exit(EXIT_FAILED)
     except PlacementError as error:
         fail(str(error))

@@ -24,6 +24,8 @@ _END_SECONDS = 0.002
 """The same for one that has closed its pipes: it is about to end."""
 _LINGER_SECONDS = 0.5
 """How long what a child left in its pipes may take to arrive after its end."""
+_REAP_SECONDS = 5.0
+"""How long a killed child may take to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,16 @@ def run_child(
         problem = exchange.run()
     finally:
         _kill_group(child)
-        child.wait()
+        with suppress(subprocess.TimeoutExpired):  # one that runs as another user cannot be killed
+            child.wait(_REAP_SECONDS)
         for stream in (child.stdin, child.stdout, child.stderr):
             if stream is not None:
                 with suppress(OSError):  # closing flushes nothing here, but a broken pipe still complains
                     stream.close()
     code = child.returncode
-    return Finished(128 - code if code < 0 else code, bytes(exchange.stdout), bytes(exchange.stderr), problem)
+    if code is None or code < 0:
+        code = 128 - (code or -signal.SIGKILL)
+    return Finished(code, bytes(exchange.stdout), bytes(exchange.stderr), problem)
 
 
 @dataclass(slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from krm.functions.annotation_reconciliation import AnnotationMismatch
 from krm.functions.child_process import DEFAULT_LIMITS, CannotStart, Finished, Limits, run_child
 from krm.functions.external_call import ExternalCall, refused
 from krm.functions.images import parse_image
+from krm.functions.resource_list import MalformedResourceList
 from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, NoMatchingTag, ResourceList
 from krm.functions.version_range import newest_tag
 
@@ -122,7 +122,7 @@ class ContainerRunner:
             arguments = self._arguments(full, name)
             finished = run_child(arguments, call.stdin, environment=self._environment, limits=self._options.limits)
             is_over = not finished.problem
-        except (AnnotationMismatch, CannotStart) as error:
+        except (MalformedResourceList, CannotStart) as error:
             is_over = True
             return refused(resources, error)
         finally:

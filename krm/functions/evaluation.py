@@ -19,6 +19,10 @@ class InvalidConfig(ValueError):
     """A function's configuration cannot be one."""
 
 
+class InputRefused(StepFailed):
+    """Something among the items is no KRM resource; the function did not run."""
+
+
 def evaluate(
     items: list[Resource],
     function: Function,
@@ -32,12 +36,13 @@ def evaluate(
     """Run ``function`` on those of ``items`` that it selects; return all of them afterwards, and the record.
 
     Raises:
-        StepFailed: an item is no KRM resource, the function cannot be run, failed, or returned what it must not.
+        InputRefused: see there.
+        StepFailed: the function cannot be run, failed, or returned what it must not.
     """
     step = Step(function, is_validator=False, place=0)
     steps = StepRunner(runner, commands, None, observer or Silence(), image_prefix=image_prefix)
     if problem := krm_problem_of(items, "input"):
-        raise StepFailed(problem, steps.refuse(step, "", problem))
+        raise InputRefused(problem, steps.refuse(step, "", problem))
     return steps.run(steps.prepare(step, ""), items, config)
 
 

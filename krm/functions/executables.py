@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from krm.functions.annotation_reconciliation import AnnotationMismatch
 from krm.functions.child_process import DEFAULT_LIMITS, CannotStart, Limits, run_child
 from krm.functions.external_call import ExternalCall, refused
 from krm.functions.images import parse_image
+from krm.functions.resource_list import MalformedResourceList
 from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, NoMatchingTag, ResourceList
 from krm.functions.version_range import newest_tag
 
@@ -121,6 +121,6 @@ def _call(
     try:
         call = ExternalCall.of(resources)
         finished = run_child(arguments, call.stdin, environment=environment, directory=directory, limits=limits)
-    except (AnnotationMismatch, CannotStart) as error:
+    except (MalformedResourceList, CannotStart) as error:
         return refused(resources, error)
     return call.result(finished)

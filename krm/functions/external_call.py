@@ -15,7 +15,7 @@ from krm.functions.resource_list_text import ParsedList, read_resource_list, wri
 from krm.functions.results import uplifted
 from krm.functions.runner import FunctionResult, ResourceList
 from krm.package.comments import Comment, Path, read_comments
-from krm.package.yaml_reader import YamlError
+from krm.package.yaml_reader import MAX_BYTES, YamlError
 
 _ITEMS = "items"
 
@@ -33,10 +33,16 @@ class ExternalCall:
         """Prepare a call.
 
         Raises:
-            AnnotationMismatch: resources carry annotations of their own that contradict each other.
+            MalformedResourceList: the resources are too large together.
         """
         items, recorded = items_for_function(given.items)
-        return cls(given, write_resource_list(given.items, items, given.config).encode(), recorded)
+        stdin = write_resource_list(given.items, items, given.config).encode()
+        if len(stdin) > MAX_BYTES:
+            raise MalformedResourceList(
+                f"the resources take {len(stdin)} bytes together, and a function outside this process is given at "
+                f"most {MAX_BYTES}: select fewer of them"
+            )
+        return cls(given, stdin, recorded)
 
     def result(self, finished: Finished) -> FunctionResult:
         """Return what the function did. Its results count even when it failed, its items only when it did not.
