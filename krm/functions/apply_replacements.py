@@ -17,7 +17,7 @@ from krm.functions.replacement_config import (
     Target,
     read_replacements,
 )
-from krm.functions.replacement_paths import FieldPathError, Place, find_places, read_path, scalar_text
+from krm.functions.replacement_paths import ElementPatterns, FieldPathError, Place, find_places, read_path, scalar_text
 from krm.functions.resource import Resource
 from krm.functions.resource_ids import IndexedResource, ResourceId, ResourceIndex, ResourceSelector
 from krm.functions.runner import FunctionResult, ResourceList
@@ -26,6 +26,8 @@ from krm.package.yaml_reader import plain_copy, read_document, resolve_scalar
 
 _FAILURE = "failed to evaluate function: error: function failure"
 _STRICT: Version = (0, 1, 2)
+_LONGEST_SHOWN = 1000
+"""Characters of a value in a message."""
 _IDENTITY = ("apiVersion", "kind", "metadata")
 """Fields that say who a resource is."""
 _MOST_WORK = 1_000_000
@@ -57,6 +59,7 @@ class _Run:
         self._index = index
         self._budget = WorkBudget(_MOST_WORK)
         self._strict = strict
+        self._patterns = ElementPatterns(self._budget) if strict else None
 
     def apply(self, replacement: Replacement) -> None:
         source = replacement.source
@@ -88,7 +91,7 @@ class _Run:
         if len(found) > 1:
             raise _ReplacementError(f"multiple matches for selector {source.resource_id}")
         resource = found[0]
-        places = find_places(resource.data, read_path(source.field_path), self._budget, strict=False, create=False)
+        places = find_places(resource.data, read_path(source.field_path), self._budget, patterns=None, create=False)
         value = places[0].value if places else None
         if value is None or value in ({}, []):
             raise _ReplacementError(
@@ -97,10 +100,10 @@ class _Run:
         if not source.options.delimiter:
             # A copy, because one of the targets may be in it.
             self._budget.spend_on(value, 0)
-            return plain_copy(value), "" if isinstance(value, (dict, list)) else _text_at(resource, places[0])
+            return plain_copy(value), "" if isinstance(value, (dict, list)) else self._text_at(resource, places[0])
         if isinstance(value, (dict, list)):
             raise _ReplacementError("delimiter option can only be used with scalar nodes")
-        return self._part(_text_at(resource, places[0]), value, source.options)
+        return self._part(self._text_at(resource, places[0]), value, source.options)
 
     def _two_at_most(self, source: Source) -> list[Resource]:
         found = []
@@ -110,10 +113,23 @@ class _Run:
                 break
         return found
 
+    def _text_at(self, resource: Resource, place: Place) -> str:
+        """Return a scalar as it is written: ``0777``, not 511."""
+        value = place.value
+        if value is None or isinstance(value, (str, bool)):
+            return scalar_text(value)
+        text = resource.text()
+        self._budget.spend_on_text(text)
+        found = read_document(text, as_text=True)
+        for key in place.path:
+            found = found[key]
+        return str(found)
+
     def _part(self, text: str, value: Any, options: Options) -> tuple[Any, str]:
+        self._budget.spend_on_text(text)
         parts = text.split(options.delimiter)
         if not 0 <= options.index < len(parts):
-            raise _ReplacementError(f"options.index {options.index} is out of bounds for value {text}")
+            raise _ReplacementError(f"options.index {options.index} is out of bounds for value {text[:_LONGEST_SHOWN]}")
         part = parts[options.index]
         return _typed(part, value), part
 
@@ -129,7 +145,9 @@ class _Run:
         return not any(rejected) if self._strict else not all(rejected)
 
     def _write(self, resource: Resource, path: str, options: Options, value: Any, text: str) -> list[Place]:
-        places = find_places(resource.data, read_path(path), self._budget, strict=self._strict, create=options.create)
+        places = find_places(
+            resource.data, read_path(path), self._budget, patterns=self._patterns, create=options.create
+        )
         if not places and self._strict:
             action = "find or create" if options.create else "find"
             raise _ReplacementError(f'unable to {action} field "{path}" in replacement target')
@@ -145,7 +163,7 @@ class _Run:
         if options.delimiter:
             if not is_scalar or isinstance(current, (dict, list)):
                 raise _ReplacementError("delimiter option can only be used with scalar nodes")
-            joined = _joined(_text_at(resource, place), text, options)
+            joined = _joined(self._text_at(resource, place), text, options)
             return _typed(joined, current if self._strict and current is not None else value)
         if not self._strict or not is_scalar or current is None or isinstance(current, (dict, list)):
             return value
@@ -178,17 +196,6 @@ def _typed(text: str, like: Any) -> Any:
     if type(value) is type(like) or (type(value) in numbers and type(like) in numbers):
         return value
     return text
-
-
-def _text_at(resource: Resource, place: Place) -> str:
-    """Return a scalar as it is written: ``0777``, not 511."""
-    value = place.value
-    if value is None or isinstance(value, (str, bool)):
-        return scalar_text(value)
-    found = read_document(resource.text(), as_text=True)
-    for key in place.path:
-        found = found[key]
-    return str(found)
 
 
 FUNCTION = Builtin(

@@ -16,6 +16,8 @@ from krm.package.yaml_reader import MAX_DEPTH
 
 MAX_PATH = 4096
 """Characters of a field path."""
+_PATTERN_CHARACTER = 16
+"""How many values the work and the memory for one character of a regular expression count as."""
 _EACH = "*"
 _LAST = "-"
 _INDEX = re.compile(r"[0-9]{1,9}")
@@ -79,6 +81,29 @@ class Place:
         self.owner[self.key] = value
 
 
+class ElementPatterns:
+    """The regular expressions in the paths of one call, each compiled once."""
+
+    def __init__(self, budget: WorkBudget) -> None:
+        self._budget = budget
+        self._patterns: dict[str, Pattern] = {}
+
+    def compiled(self, expression: str) -> Pattern:
+        """Return the compiled expression.
+
+        Raises:
+            FieldPathError: it is no regular expression, or too big.
+            BudgetExceeded: there are too many.
+        """
+        if expression not in self._patterns:
+            self._budget.spend(_PATTERN_CHARACTER * len(expression))
+            try:
+                self._patterns[expression] = Pattern(expression)
+            except PatternError as error:
+                raise FieldPathError(f"{error} in the fieldPath element [...={expression}]") from None
+        return self._patterns[expression]
+
+
 @lru_cache(maxsize=1024)
 def read_path(text: str) -> tuple[Step, ...]:
     r"""Read a path: parts between dots, ``\.`` for a dot, ``[key]`` and ``[key=value]`` taken as a whole.
@@ -107,13 +132,13 @@ def read_path(text: str) -> tuple[Step, ...]:
 
 
 def find_places(
-    data: dict[str, Any], steps: Sequence[Step], budget: WorkBudget, *, strict: bool, create: bool
+    data: dict[str, Any], steps: Sequence[Step], budget: WorkBudget, *, patterns: ElementPatterns | None, create: bool
 ) -> list[Place]:
     """Return the places that a path leads to, in order; with ``create``, what is missing is made for them.
 
-    ``strict`` takes ``[key=value]`` for a regular expression (of the whole text) and all elements that match,
-    and refuses indexes past the end; else the first element that is equal counts, and what is missing leads
-    nowhere.
+    With ``patterns`` a ``[key=value]`` is a regular expression (of the whole text) and stands for all elements
+    that match, and indexes past the end are refused; else the first element that is equal counts, and what is
+    missing leads nowhere.
 
     Raises:
         FieldPathError: the path leads into a scalar, names a field of a list, or an index far past its end.
@@ -126,7 +151,7 @@ def find_places(
     # Nothing is made where a later step would lead nowhere.
     last_fixed = max((number for number, step in enumerate(steps) if not step.can_create), default=-1)
     for number, step in enumerate(steps):
-        walk = _Walk(budget, strict, create and number >= last_fixed)
+        walk = _Walk(budget, patterns, create and number >= last_fixed)
         places = [below for place in places for below in walk.below(place, step)]
     return places
 
@@ -154,7 +179,7 @@ class _Walk:
     """How to get from a place to those below it."""
 
     budget: WorkBudget
-    strict: bool
+    patterns: ElementPatterns | None
     create: bool
     """Whether to make what is missing."""
 
@@ -190,7 +215,7 @@ class _Walk:
             elements.append(None)
         if index < len(elements):
             return (index,)
-        if self.strict:
+        if self.patterns is not None:
             raise FieldPathError(f"index {index} specified but only {len(elements)} elements found")
         return ()
 
@@ -204,26 +229,20 @@ class _Walk:
 
     def _matching(self, elements: list[Any], name: str, value: str) -> Iterator[int]:
         self.budget.spend(len(elements))
-        pattern = _compiled(value) if self.strict else None
+        pattern = self.patterns.compiled(value) if self.patterns else None
         wanted = value.replace("\\.", ".")
         for index, element in enumerate(elements):
             text = _field_text(element, name)
             if pattern is None and text == wanted:
                 yield index
                 return
-            if pattern is not None and text is not None and pattern.is_all_of(text):
-                yield index
+            if pattern is not None and text is not None:
+                self.budget.spend_on_text(text)
+                if pattern.is_all_of(text):
+                    yield index
 
 
 def _field_text(element: Any, name: str) -> str | None:
     """Return the text of an element's field, or of the element itself without a name; None when it has none."""
     value = element.get(name) if isinstance(element, dict) and name else None if name else element
     return None if value is None or isinstance(value, (dict, list)) else scalar_text(value)
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Pattern:
-    try:
-        return Pattern(pattern)
-    except PatternError as error:
-        raise FieldPathError(f"{error} in the fieldPath element [...={pattern}]") from None

@@ -35,18 +35,28 @@ class WorkBudget:
         Raises:
             BudgetExceeded: there is not so much left, or the result would nest too deeply to be read again.
         """
-        if depth <= MAX_DEPTH and not isinstance(value, (dict, list)):
-            self.spend(1 + len(value) // _CHARACTERS if isinstance(value, str) else 1)
-            return
         level = [value]
         while level:
             if depth > MAX_DEPTH:
                 raise BudgetExceeded(f"a value would be nested deeper than {MAX_DEPTH} levels")
-            self.spend(len(level) + sum(len(item) // _CHARACTERS for item in level if isinstance(item, str)))
-            level = [
-                below
-                for item in level
-                if isinstance(item, (dict, list))
-                for below in (item.values() if isinstance(item, dict) else item)
-            ]
+            below: list[Any] = []
+            for item in level:
+                if isinstance(item, str):
+                    self.spend_on_text(item)
+                    continue
+                self.spend(1)
+                if isinstance(item, dict):
+                    below += item.keys()
+                    below += item.values()
+                elif isinstance(item, list):
+                    below += item
+            level = below
             depth += 1
+
+    def spend_on_text(self, text: str) -> None:
+        """Take off what it costs to go through ``text`` once.
+
+        Raises:
+            BudgetExceeded: there is not so much left.
+        """
+        self.spend(1 + len(text) // _CHARACTERS)

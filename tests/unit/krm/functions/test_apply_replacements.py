@@ -130,6 +130,33 @@ def test_lenient_copies_the_type_and_strict_keeps_the_target_s(image: str, sourc
 
 
 @pytest.mark.parametrize("image", BOTH)
+def test_local_configuration_and_the_kptfile_are_sources_and_targets(image: str) -> None:
+    text = (
+        "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: pkg\n---\n"
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n"
+        "  annotations: {config.kubernetes.io/local-config: 'true'}\ndata:\n  a: b\n"
+    )
+    there = _config("{kind: Kptfile}", "{select: {kind: ConfigMap}, fieldPaths: [data.a]}")
+    back = _config("{kind: ConfigMap, fieldPath: data.a}", "{select: {kind: Kptfile}}")
+
+    assert text_after(image, text, there) == text.replace("a: b", "a: pkg")
+    assert text_after(image, text, back) == text.replace("name: pkg", "name: b")
+
+
+@pytest.mark.parametrize("image", BOTH)
+def test_a_file_of_json_stays_json(image: str) -> None:
+    items = resources_of('{"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "port": 8080}', "a.json")
+    config = _config(
+        "{kind: A, fieldPath: port}",
+        "{select: {kind: A}, fieldPaths: [metadata.name], options: {delimiter: '-', index: 1}}",
+    )
+
+    result = run_function(image, items, config)
+
+    assert result.items[0].text() == ('{"apiVersion": "v1", "kind": "A", "metadata": {"name": "a-8080"}, "port": 8080}')
+
+
+@pytest.mark.parametrize("image", BOTH)
 def test_a_collection_replaces_a_collection(image: str) -> None:
     text = _replace(image, "data.list", "spec.annotations")
 
@@ -437,6 +464,18 @@ def test_many_replacements_on_many_resources_take_linear_time() -> None:
     assert time.perf_counter() - started < 3
 
 
+def test_large_regular_expressions_are_stopped() -> None:
+    paths = ", ".join(
+        f"'spec.template.spec.containers.[name=(a{{{{100}}}}){'b?' * 1900}{number}|.*].image'" for number in range(50)
+    )
+    started = time.perf_counter()
+
+    message = _failure(STRICT, CONTEXT, f"{{{DEPLOYMENT}[{paths.replace('{{', '{').replace('}}', '}')}]}}")
+
+    assert "more than 1000000 values" in message
+    assert time.perf_counter() - started < 5
+
+
 def test_an_index_looks_only_at_resources_of_the_name() -> None:
     index = ResourceIndex(resources_of(PODS))
 
@@ -454,7 +493,7 @@ INTO_ITSELF = """\
 - source: {{kind: ConfigMap, fieldPath: {source}}}
   targets: [{{select: {{kind: ConfigMap}}, fieldPaths: [{targets}], options: {options}}}]
 """
-DEEPER = INTO_ITSELF.format(source="data", targets="data.name", options="{create: true}")
+DEEPER = INTO_ITSELF.format(source="metadata", targets="metadata.x", options="{create: true}")
 WIDER = INTO_ITSELF.format(source="data", targets="data.a, data.b", options="{create: true}")
 LONGER = INTO_ITSELF.format(source="data.name", targets="data.name", options="{delimiter: '-', index: -1}")
 

@@ -3,7 +3,7 @@
 import pytest
 from function_run import failure, inline_config, messages, resources_of, run_function, text_after
 
-from krm.functions.runner import FunctionConfig
+from krm.functions.runner import FunctionConfig, FunctionNotFound
 
 LOCAL = """\
 apiVersion: v1
@@ -318,6 +318,12 @@ def test_an_existing_package_context_keeps_other_keys_and_comments() -> None:
         context.replace("old", "p"),
         context,
     ]
+
+
+@pytest.mark.parametrize("image", ["gen-pkg-context", "builtins/no-op"])
+def test_only_the_generator_comes_without_a_registry(image: str) -> None:
+    with pytest.raises(FunctionNotFound):
+        run_function(image, resources_of(SERVICES))
 
 
 def test_without_a_kptfile_there_is_no_package_context() -> None:
