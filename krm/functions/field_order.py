@@ -4,9 +4,12 @@ Source: ``kpt.md`` 4.16, format. Works on lines: a field takes along the lines b
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from krm.functions.resource import Resource
 from krm.package.comments import Path
 from krm.package.yaml_positions import MAPPING, SEQUENCE, Node, read_layout
+from krm.package.yaml_reader import YamlError, read_document, same
 
 _BOM = "\ufeff"
 
@@ -14,11 +17,22 @@ Order = Callable[[Path, Sequence[Node]], Sequence[Node]]
 """Gets the path and entries of a block collection and returns the entries in their new order."""
 
 
-def reordered(text: str, order: Order) -> str:
-    """Return ``text`` with the entries of its block collections in the order that ``order`` says.
+def reorder(resource: Resource, order: Order, wanted: Any) -> None:
+    """Put the entries of the resource's block collections into order, so that it reads as ``wanted``.
 
-    The caller checks that the result reads as what was meant: texts with entries that share a line do not.
+    A text whose lines cannot be moved, because entries share them, stays as it is.
     """
+    old = resource.text()
+    text = _reordered(old, order)
+    try:
+        is_sound = text != old and same(read_document(text), wanted)
+    except YamlError:
+        is_sound = False
+    if is_sound:
+        resource.set_text(text)
+
+
+def _reordered(text: str, order: Order) -> str:
     body = text.removeprefix(_BOM)
     root = read_layout(body)
     if root is None:

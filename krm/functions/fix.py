@@ -1,10 +1,10 @@
 """``fix``: packages of the schemas v1alpha1 and v1alpha2 brought to v1. Source: ``kpt.md`` 4.17.
 
-Packages with old Kptfiles are not rendered: run it by ``porch fn eval --image fix --include-meta-resources``.
+Packages with old Kptfiles are not rendered: run it by ``porch fn eval --image fix``.
 """
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from krm.functions.alpha_kptfile import V1, V1ALPHA1, V1ALPHA2, converted_kptfil
 from krm.functions.alpha_setters import AlphaSetters, commented_setter, read_alpha_setters
 from krm.functions.builtin import Builtin
 from krm.functions.config_values import Json, file_of
+from krm.functions.field_order import reorder
 from krm.functions.go_text import bracketed
 from krm.functions.images import parse_image
 from krm.functions.line_comments import set_line_comments
@@ -19,7 +20,9 @@ from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
 from krm.functions.setter_comments import SetterError
 from krm.functions.source_nodes import source_nodes
+from krm.package.comments import Path
 from krm.package.resource_identity import annotations_of
+from krm.package.yaml_positions import Node
 from krm.package.yaml_reader import YamlError, read_document
 
 _APPLY_SETTERS = "gcr.io/kpt-fn/apply-setters:v0.2"
@@ -98,6 +101,7 @@ def _fix_alpha1(package: _Package) -> None:
     if lost := lost_fields(old):
         package.note(f"dropped {bracketed(lost)}, for which {V1} has no place", kptfile, "warning")
     kptfile.data = converted_kptfile(old, mutators)
+    _order_sections(kptfile)
     package.note(f"changed apiVersion from {V1ALPHA1} to {V1}", kptfile)
     for before, after in (("packageMetadata", "info"), ("upstream", "upstream and upstreamLock")):
         if old.get(before):
@@ -106,6 +110,16 @@ def _fix_alpha1(package: _Package) -> None:
         package.note("transformed openAPI definitions to setters", kptfile)
     if mutators:
         package.note("added functions to the pipeline", kptfile)
+
+
+def _order_sections(kptfile: Resource) -> None:
+    """Bring the sections that stayed and the new ones into the order of v1."""
+    places = {name: place for place, name in enumerate(kptfile.data)}
+
+    def order(path: Path, entries: Sequence[Node]) -> Sequence[Node]:
+        return entries if path else sorted(entries, key=lambda entry: places[str(entry.step)])
+
+    reorder(kptfile, order, kptfile.data)
 
 
 def _fix_alpha2(package: _Package) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from krm.functions.builtin import Builtin
-from krm.functions.field_order import reordered
+from krm.functions.field_order import reorder
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
 from krm.functions.scalar_edits import replace_scalars
@@ -17,7 +17,7 @@ from krm.functions.source_nodes import SourceScalar, source_nodes
 from krm.package.comments import Path
 from krm.package.resource_identity import annotations_of, identity_of
 from krm.package.yaml_positions import MAPPING, Node
-from krm.package.yaml_reader import YamlError, plain_copy, read_document, resolve_scalar, same
+from krm.package.yaml_reader import YamlError, plain_copy, resolve_scalar
 
 _ANNOTATION = "config.kubernetes.io/formatting"
 _FIRST = (
@@ -73,13 +73,7 @@ def _order(resource: Resource) -> None:
         for part in path[:-1]:
             owner = owner[part]
         owner[path[-1]] = [owner[path[-1]][place] for place in places]
-    text = reordered(resource.text(), order)
-    try:
-        is_sound = same(read_document(text), wanted)
-    except YamlError:
-        is_sound = False
-    if is_sound and text != resource.text():
-        resource.set_text(text)
+    reorder(resource, order, wanted)
 
 
 def _place(name: str) -> tuple[int, str]:

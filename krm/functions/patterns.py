@@ -90,7 +90,7 @@ def _file_parts(glob: str) -> Iterator[str]:
             yield "(?:/.*)?"
             return
         if glob.startswith("**", place):
-            yield ".*"
+            yield ".*" if glob == "**" else "[^/]*"
             place += 2
             continue
         if char == "[":

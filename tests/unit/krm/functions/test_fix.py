@@ -137,6 +137,7 @@ def test_first_schema_becomes_v1() -> None:
         "inventory": {"namespace": "some-space", "name": "inventory-1", "inventoryID": "abc"},
     }
     assert "name: nginx # who\n" in files["Kptfile"]
+    assert list(read_document(files["Kptfile"]))[3:] == ["upstream", "upstreamLock", "info", "pipeline", "inventory"]
     assert parse_kptfile(files["Kptfile"].encode()).name == "nginx"
 
 
@@ -286,4 +287,5 @@ def test_kptfile_of_kpts_own_tests_becomes_one_that_renders() -> None:
 
     files, _ = _fixed(("Kptfile", case.read_text()))
 
+    assert list(read_document(files["Kptfile"]))[-2:] == ["pipeline", "inventory"]
     assert [mutator.config_path for mutator in parse_kptfile(files["Kptfile"].encode()).mutators] == ["setters.yaml"]

@@ -203,6 +203,8 @@ def test_only_files_of_the_glob_are_searched(glob: str, matches: bool) -> None:
         ("a/**/c.yaml", "a/b/b/c.yaml", True),
         ("a/**", "a/b/c.yaml", True),
         ("a/**", "b/c.yaml", False),
+        ("a**.yaml", "ab.yaml", True),
+        ("a**.yaml", "ab/c.yaml", False),
         ("[!a]/c.yaml", "b/c.yaml", True),
         ("[!a]/c.yaml", "a/c.yaml", False),
         (r"a\*", "a*", True),
