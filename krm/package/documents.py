@@ -11,6 +11,8 @@ from typing import Any
 from krm.package.yaml_reader import YamlError, decoded, read_document
 
 _MARKER = re.compile(r"^((?:---|\.\.\.)(?:[ \t][^\n]*|\r)?(?:\n|\Z))", re.MULTILINE)
+MAX_DOCUMENTS = 20_000
+"""Of one file."""
 _BOM = "\ufeff"
 
 
@@ -28,15 +30,17 @@ def split_documents(text: str) -> list[str]:
     """Cut ``text`` into bodies (even places) and separator lines (odd places); joined they are ``text``.
 
     Raises:
-        YamlError: a separator carries content.
+        YamlError: a separator carries content, or there are too many.
     """
-    pieces = _MARKER.split(text.removeprefix(_BOM))
+    pieces = _MARKER.split(text.removeprefix(_BOM), maxsplit=MAX_DOCUMENTS)
     line = 1
     for place, piece in enumerate(pieces):
         rest = piece[3:].strip() if place % 2 else ""
         if rest and not rest.startswith("#"):
             raise YamlError("invalid document separator: " + piece.strip()[:80], line)
         line += piece.count("\n")
+    if len(pieces) > 2 * MAX_DOCUMENTS:
+        raise YamlError(f"the file has more than {MAX_DOCUMENTS} documents", line)
     if text.startswith(_BOM):
         pieces[0] = _BOM + pieces[0]
     return pieces
@@ -52,15 +56,18 @@ def read_file(data: bytes) -> tuple[list[str], list[Document]]:
     if data.startswith(_BOM.encode()):
         text = _BOM + text
     pieces = split_documents(text)
-    if len(pieces) == 1:
-        return pieces, [Document(text, read_document(text), 1)]
     documents = []
     line = 1
     for place, piece in enumerate(pieces):
         if place % 2 == 0:
             try:
-                documents.append(Document(piece, read_document(piece), line))
+                documents.append(Document(piece, _read(piece), line))
             except YamlError as error:
                 raise error.moved(line - 1) from None
         line += piece.count("\n")
     return pieces, documents
+
+
+def _read(text: str) -> Any:
+    # Between separators there is often nothing, which needs no parser.
+    return None if not text or text.isspace() else read_document(text)

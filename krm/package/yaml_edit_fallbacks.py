@@ -16,14 +16,20 @@ from krm.package.yaml_reader import plain_copy, same
 from krm.package.yaml_writer import needs_quotes
 
 _WIDE_LIST = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\r?\n\1 +- ", re.MULTILINE)
+_MOST_CHANGES = 300
+"""That yaml-edit is asked for: its time grows with their number times that of the entries beside them."""
+_LONGEST_FOR_RUAMEL = 256 << 10
+"""Characters; it reads and writes some 300,000 a second."""
 _QUOTED = ("single-quoted", "double-quoted")
 
 
 def edit_lossless(text: str, current: Any, wanted: Any, *, expand: bool = False) -> str | None:
-    """Edit with yaml-edit; None when it cannot.
+    """Edit with yaml-edit; None when it cannot, or when it would take long.
 
     Its objects belong to this thread: none may outlive this call, not even in a traceback.
     """
+    if _differences(current, wanted) > _MOST_CHANGES:
+        return None
     try:
         parsed = yaml_edit.YamlFile.parse(text)
         document = parsed.document()
@@ -42,6 +48,22 @@ def edit_lossless_without_aliases(text: str, current: Any, wanted: Any) -> str |
     if "*" not in text:
         return None
     return edit_lossless(text, current, wanted, expand=True)
+
+
+def _differences(current: Any, wanted: Any) -> int:
+    """Count the entries that differ, giving up above the limit."""
+    count, todo = 0, [(current, wanted)]
+    while todo and count <= _MOST_CHANGES:
+        old, new = todo.pop()
+        if isinstance(old, dict) and isinstance(new, dict):
+            count += len(old.keys() ^ new.keys())
+            todo += [(value, new[key]) for key, value in old.items() if key in new and not same(value, new[key])]
+        elif isinstance(old, list) and isinstance(new, list):
+            count += abs(len(old) - len(new))
+            todo += [pair for pair in zip(old, new, strict=False) if not same(*pair)]
+        else:
+            count += 1
+    return count
 
 
 def _change_inside(node: Node, current: Any, wanted: Any, *, expand: bool) -> bool:
@@ -163,6 +185,8 @@ def _value(value: Any) -> Any:
 
 def edit_with_ruamel(text: str, current: Any, wanted: Any) -> str | None:
     """Edit with ruamel.yaml, which keeps comments but not all layout; None when it cannot."""
+    if len(text) > _LONGEST_FOR_RUAMEL:
+        return None
     # Slow to import and hardly ever needed.
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError as RuamelError

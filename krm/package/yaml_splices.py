@@ -266,7 +266,11 @@ class _Editor:
             self._put(self._lines.start(child), self._lines.below(child), "")
 
     def _replace_root(self, node: Node, value: Any) -> None:
-        """Put another collection in place of the block collection that is the whole document."""
+        """Put another collection in place of the one that is the whole document."""
+        if node.flow:
+            is_json = node.children and self._is_json(node.children[0])
+            self._put(node.start, node.end, json.dumps(value, ensure_ascii=False) if is_json else new_flow(value))
+            return
         if (
             not node.children
             or not self._lines.begins(node.children[0])
