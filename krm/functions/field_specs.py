@@ -14,6 +14,10 @@ from krm.functions.runner import FunctionConfig
 
 MAX_SPECS = 1000
 """In one configuration; each is looked for in every resource."""
+MAX_PATH = 1024
+"""Characters of a path."""
+MAX_NAMES = 64
+"""Names on a path."""
 _SEPARATOR = re.compile(r"(?<!\\)/")
 
 
@@ -165,5 +169,10 @@ def read_field_specs(config: FunctionConfig, key: str, old_key: str = "") -> lis
 def _field_spec(spec: Any, key: str) -> FieldSpec:
     if not isinstance(spec, dict) or not isinstance(spec.get("path"), str):
         raise FieldSpecError(f"every entry of `{key}` needs a path")
+    path = spec["path"]
+    if len(path) > MAX_PATH or len(_names(path)) > MAX_NAMES:
+        raise FieldSpecError(
+            f"a path in `{key}` is longer than {MAX_PATH} characters or {MAX_NAMES} names: {path[:80]}"
+        )
     where = {field: str(spec.get(field) or "") for field in ("group", "version", "kind")}
-    return FieldSpec(spec["path"], **where, create=spec.get("create") in ("true", True))
+    return FieldSpec(path, **where, create=spec.get("create") in ("true", True))

@@ -99,6 +99,18 @@ def test_odd_resources_and_configurations_are_answered(image: str, config: Funct
         item.text()
 
 
+@pytest.mark.parametrize("path", ["a" * 2000, "a/" * 100])
+@pytest.mark.parametrize("image", ["set-image", "set-image:v0.1.1"])
+def test_paths_without_measure_are_refused(image: str, path: str) -> None:
+    fields = f"image: {{name: a, newTag: b}}\nadditionalImageFields: [{{path: {path}}}]\n"
+    config = config_of(f"apiVersion: fn.kpt.dev/v1alpha1\nkind: SetImage\nmetadata: {{name: c}}\n{fields}")
+
+    result = run_function(image, [], config)
+
+    assert result.exit_code == 1
+    assert "is longer than 1024 characters or 64 names" in result.stderr + str(result.results)
+
+
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 99), st.sampled_from(["a", "b-c", "0", "*", ""]))
 VALUES = st.recursive(
     SCALARS,
