@@ -1,7 +1,7 @@
 """A package and its subpackages, taken apart into resources. Source: ``kpt.md`` 1.6–1.8 and 2.1."""
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +100,7 @@ def load_tree(
         packages[_owner(_directory(directory), packages)].children.append(packages[directory])
     ignores = {directory: _ignore(contents, directory) for directory in directories}
     tree = PackageTree(packages[""], {})
-    for path in sorted(contents):
+    for path in _walk_order(contents):
         file = contents[path]
         if not _holds_resources(path) or file.mode not in _FILES:
             continue
@@ -126,9 +126,9 @@ def load_folder(contents: Contents, *, leave_out: Container[str] = ()) -> Packag
     directories = {"", *(_directory(path) for path in contents if path.rpartition("/")[2] == "Kptfile")}
     ignores = {directory: _ignore(contents, directory) for directory in directories}
     tree = PackageTree(Package("", _NO_KPTFILE), {})
-    for path in sorted(contents, key=lambda path: path.split("/")):
+    for path in _walk_order(contents):
         file = contents[path]
-        if path in leave_out or not _holds_resources(path) or file.mode not in (REGULAR, EXECUTABLE):
+        if path in leave_out or not _holds_resources(path) or file.mode not in _FILES:
             continue
         owners = [directory for directory in _ancestors(path) if directory in ignores]
         if not any(_is_ignored(path, owner, ignores) for owner in owners):
@@ -143,6 +143,11 @@ def _ancestors(path: str) -> Iterator[str]:
     while path:
         path = _directory(path)
         yield path
+
+
+def _walk_order(paths: Iterable[str]) -> list[str]:
+    """Return the files in the order of a walk: lexical in each directory."""
+    return sorted(paths, key=lambda path: path.split("/"))
 
 
 def _directory(path: str) -> str:

@@ -230,6 +230,15 @@ def test_packages_are_rendered_in_order(breadth_first: bool, order: list[str]) -
     ]
 
 
+def test_functions_see_resources_in_the_order_of_a_walk() -> None:
+    seen: list[str] = []
+    files = {f"{path}.yaml": File(CONFIG_MAP.encode()) for path in ("b", "a-b/x", "a/x", "a/b/x", "a")}
+
+    render({**package(_mutate("x")), **files}, OwnFunctions(lambda items: seen.extend(item.path for item in items)))
+
+    assert seen == ["Kptfile", "a/b/x.yaml", "a/x.yaml", "a-b/x.yaml", "a.yaml", "b.yaml"]
+
+
 def test_subpackage_does_not_see_its_siblings() -> None:
     seen: list[set[str]] = []
     contents = package()
