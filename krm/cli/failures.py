@@ -36,5 +36,7 @@ def reported_failures() -> Iterator[None]:
         fail(error.cause or str(error))
     except (CommandFailed, MalformedResourceList, ContentsError, KptfileError, YamlError) as error:
         fail(str(error))
+    except BrokenPipeError:
+        raise  # who reads the output has enough of it: click leaves quietly
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))

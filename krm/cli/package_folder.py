@@ -54,6 +54,7 @@ def print_resources(resources: Sequence[Resource], output: str, results: Sequenc
     """Print resources on standard output, as a ResourceList or bare."""
     text = write_bare_resources(resources) if output == UNWRAP else write_placed_resources(resources, results)
     sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def write_new_folder(output: str, contents: Contents) -> None:
