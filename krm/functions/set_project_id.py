@@ -3,6 +3,7 @@
 Source: ``kpt.md`` 4.16.
 """
 
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -71,7 +72,7 @@ def _set_in_step(
     path = step.get("configPath")
     if not isinstance(path, str):
         setters = _child(step, "configMap", {})
-    elif config := files.get((kptfile.package, path)):
+    elif config := files.get((kptfile.package, posixpath.normpath(path))):
         setters = _child(config.data, "data", {})
     else:
         raise _ProjectError(f"the setters of {kptfile.path} are in {path}, which is not among the resources")

@@ -148,3 +148,13 @@ def _is_explained(path: Path, data: Any, text: str, names: set[str], targets: se
         allowed.add("name")
     is_set = "# kpt-set:" in allowed and "kpt-set:" in text
     return STARLARK in names or is_set or path[-1] in targets or not allowed.isdisjoint(map(str, path))
+
+
+@pytest.mark.parametrize("path", ["workloads/ric/pkg-example-ric", "infra/gcp/nephio-workload-cluster-gke"])
+def test_some_packages_need_the_lenient_replacements_that_they_ask_for(path: str) -> None:
+    contents = dict(_packages()[path])
+    strict = contents["Kptfile"].data.replace(b"apply-replacements:v0.1.1", b"apply-replacements:v0.1.5")
+    contents["Kptfile"] = File(strict)
+
+    assert path in RENDERABLE
+    assert "in replacement target" in render(contents, builtin_runner()).error

@@ -173,7 +173,7 @@ def test_a_package_without_setters_gets_a_step() -> None:
 
 def test_setters_in_a_file_get_the_project_there() -> None:
     items = resources_of(
-        _kptfile("pipeline:\n  mutators:\n  - image: apply-setters\n    configPath: setters.yaml\n"), "Kptfile"
+        _kptfile("pipeline:\n  mutators:\n  - image: apply-setters\n    configPath: ./setters.yaml\n"), "Kptfile"
     )
     items += resources_of("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\ndata:\n  a: b\n", "setters.yaml")
 
