@@ -209,10 +209,14 @@ class _Builder:
             mark: Any = scanned or error.problem_mark or error.context_mark
             problem = str(error.problem or error.context)
             raise YamlError(problem, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0) from None
+        except yaml.reader.ReaderError as error:
+            # Of a character that YAML allows nowhere; libyaml counts in bytes.
+            line = self._text.encode()[: error.position].count(b"\n") + 1
+            raise YamlError(str(error).splitlines()[0], line) from None
         except yaml.YAMLError as error:
             raise YamlError(str(error).splitlines()[0]) from None
-        except UnicodeEncodeError:
-            raise YamlError("invalid UTF-8") from None
+        except UnicodeEncodeError as error:
+            raise YamlError("invalid UTF-8", self._text.count("\n", 0, error.start) + 1) from None
 
     def _document(self, event: Any) -> Any:
         """Read one node and all below it; the hot loop, hence its plainness."""

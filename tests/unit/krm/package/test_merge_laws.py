@@ -235,6 +235,7 @@ def test_no_bytes_make_a_merge_of_files_crash(origin: bytes, updated: bytes, loc
         merge_resources(*({"a.yaml": File(head + data), "b.yaml": File(data)} for data in (origin, updated, local)))
     except UnreadableFile as error:
         assert error.path in {"a.yaml", "b.yaml"}  # noqa: PT017 - not every refusal is expected
+        assert error.line > 0  # noqa: PT017 - the same
     except UpdateError:
         pass
 

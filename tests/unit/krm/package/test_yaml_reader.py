@@ -72,8 +72,8 @@ def test_documents_without_content_are_left_out() -> None:
         ("a: b: c\n", 1, "mapping values are not allowed"),
         ("[" * 300, 1, "nested deeper than 256 levels"),
         (b"a: 1\nb: \xff\n", 2, "invalid UTF-8"),
-        ("a: \x01\n", 0, "control characters"),
-        ("a: \ud800\n", 0, "invalid UTF-8"),
+        ("a: \x01\n", 1, "control characters"),
+        ("a: \ud800\n", 1, "invalid UTF-8"),
     ],
 )
 def test_faults_are_told_with_their_line(text: str | bytes, line: int, problem: str) -> None:

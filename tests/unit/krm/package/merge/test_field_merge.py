@@ -9,7 +9,6 @@ from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog, Kept
 from krm.package.merge.field_merge import merge
 
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
-ABSENT_KEY = "absent"
 
 
 def merged(origin: Any, updated: Any, local: Any, *, infer: bool = False) -> Any:
