@@ -1,76 +1,18 @@
-import time
-
 import pytest
 from function_run import config_of, failure, inline_config, messages, resources_of, run_function, text_after
-
-from krm.functions.resource_ids import ResourceId, ResourceIndex
-from krm.functions.runner import FunctionConfig
-
-LENIENT = "apply-replacements:v0.1.1"
-STRICT = "apply-replacements:latest"
-BOTH = [LENIENT, STRICT]
-
-SOURCE = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: context
-data:
-  name: prod
-  port: 8080
-  quoted: "8080"
-  octal: 0777
-  joined: a-b-c
-  word: abc
-  empty: {}
-  list: [x, z]
-"""
-TARGET = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: web-front # the name
-spec:
-  replicas: 3
-  template:
-    spec:
-      containers:
-      - name: nginx
-        image: nginx:1.0 # pinned
-        ports:
-        - containerPort: 80
-      - name: nginx-sidecar
-        image: side:1.0
-  strategy: "80"
-  annotations:
-    a.b/c: old
-"""
-
-
-def _config(source: str, target: str) -> FunctionConfig:
-    return config_of(f"""\
-apiVersion: fn.kpt.dev/v1alpha1
-kind: ApplyReplacements
-metadata: {{name: r}}
-replacements:
-- source: {source}
-  targets:
-  - {target}
-""")
-
-
-def _replace(image: str, source_path: str, path: str, *, source_options: str = "{}", options: str = "{}") -> str:
-    source = f"{{kind: ConfigMap, name: context, fieldPath: '{source_path}', options: {source_options}}}"
-    target = f"{{select: {{kind: Deployment}}, fieldPaths: ['{path}'], options: {options}}}"
-    text = text_after(image, SOURCE + "---\n" + TARGET, _config(source, target))
-    assert text.startswith(SOURCE)
-    return text.removeprefix(SOURCE + "---\n")
-
-
-def _changed(text: str) -> list[str]:
-    """The lines that are not the target's own."""
-    old = TARGET.splitlines()
-    return [line for line in text.splitlines() if line not in old]
+from replacement_cases import (
+    BOTH,
+    CONTEXT,
+    CONVERT,
+    DEPLOYMENT,
+    LENIENT,
+    STRICT,
+    TARGET,
+    changed_lines,
+    replaced_text,
+    replacement,
+    replacement_failure,
+)
 
 
 @pytest.mark.parametrize("image", BOTH)
@@ -88,7 +30,7 @@ def _changed(text: str) -> list[str]:
     ],
 )
 def test_a_value_goes_where_the_path_leads_and_nothing_else_changes(image: str, path: str, line: str) -> None:
-    assert _changed(_replace(image, "data.name", path)) == [line]
+    assert changed_lines(replaced_text(image, "data.name", path)) == [line]
 
 
 @pytest.mark.parametrize("image", BOTH)
@@ -104,14 +46,14 @@ def test_a_value_goes_where_the_path_leads_and_nothing_else_changes(image: str, 
 def test_a_part_of_the_target_is_replaced_or_added(image: str, index: int, line: str) -> None:
     options = f"{{delimiter: '-', index: {index}}}"
 
-    assert _changed(_replace(image, "data.name", "metadata.name", options=options)) == [line]
+    assert changed_lines(replaced_text(image, "data.name", "metadata.name", options=options)) == [line]
 
 
 @pytest.mark.parametrize("image", BOTH)
 def test_a_part_of_the_source_is_taken(image: str) -> None:
-    text = _replace(image, "data.joined", "metadata.name", source_options="{delimiter: '-', index: 1}")
+    text = replaced_text(image, "data.joined", "metadata.name", source_options="{delimiter: '-', index: 1}")
 
-    assert _changed(text) == ["  name: b # the name"]
+    assert changed_lines(text) == ["  name: b # the name"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +68,7 @@ def test_a_part_of_the_source_is_taken(image: str) -> None:
     ],
 )
 def test_lenient_copies_the_type_and_strict_keeps_the_target_s(image: str, source: str, path: str, line: str) -> None:
-    assert _changed(_replace(image, source, path)) == [line]
+    assert changed_lines(replaced_text(image, source, path)) == [line]
 
 
 @pytest.mark.parametrize("image", BOTH)
@@ -136,8 +78,8 @@ def test_local_configuration_and_the_kptfile_are_sources_and_targets(image: str)
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n"
         "  annotations: {config.kubernetes.io/local-config: 'true'}\ndata:\n  a: b\n"
     )
-    there = _config("{kind: Kptfile}", "{select: {kind: ConfigMap}, fieldPaths: [data.a]}")
-    back = _config("{kind: ConfigMap, fieldPath: data.a}", "{select: {kind: Kptfile}}")
+    there = replacement("{kind: Kptfile}", "{select: {kind: ConfigMap}, fieldPaths: [data.a]}")
+    back = replacement("{kind: ConfigMap, fieldPath: data.a}", "{select: {kind: Kptfile}}")
 
     assert text_after(image, text, there) == text.replace("a: b", "a: pkg")
     assert text_after(image, text, back) == text.replace("name: pkg", "name: b")
@@ -146,7 +88,7 @@ def test_local_configuration_and_the_kptfile_are_sources_and_targets(image: str)
 @pytest.mark.parametrize("image", BOTH)
 def test_a_file_of_json_stays_json(image: str) -> None:
     items = resources_of('{"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "port": 8080}', "a.json")
-    config = _config(
+    config = replacement(
         "{kind: A, fieldPath: port}",
         "{select: {kind: A}, fieldPaths: [metadata.name], options: {delimiter: '-', index: 1}}",
     )
@@ -158,7 +100,7 @@ def test_a_file_of_json_stays_json(image: str) -> None:
 
 @pytest.mark.parametrize("image", BOTH)
 def test_a_collection_replaces_a_collection(image: str) -> None:
-    text = _replace(image, "data.list", "spec.annotations")
+    text = replaced_text(image, "data.list", "spec.annotations")
 
     assert resources_of(text)[0].data["spec"]["annotations"] == ["x", "z"]
 
@@ -166,32 +108,23 @@ def test_a_collection_replaces_a_collection(image: str) -> None:
 def test_strict_goes_to_every_element() -> None:
     path = "spec.template.spec.containers.*.image"
 
-    assert _changed(_replace(STRICT, "data.name", path)) == ["        image: prod # pinned", "        image: prod"]
+    assert changed_lines(replaced_text(STRICT, "data.name", path)) == [
+        "        image: prod # pinned",
+        "        image: prod",
+    ]
 
 
 def test_strict_matches_elements_by_a_whole_regular_expression() -> None:
     path = "spec.template.spec.containers.[name={}].image"
 
-    assert len(_changed(_replace(STRICT, "data.name", path.format("nginx.*")))) == 2
-    assert len(_changed(_replace(STRICT, "data.name", path.format("[a-z]+.s[a-z]*")))) == 1
-    assert len(_changed(_replace(STRICT, "data.name", path.format("nginx")))) == 1
+    assert len(changed_lines(replaced_text(STRICT, "data.name", path.format("nginx.*")))) == 2
+    assert len(changed_lines(replaced_text(STRICT, "data.name", path.format("[a-z]+.s[a-z]*")))) == 1
+    assert len(changed_lines(replaced_text(STRICT, "data.name", path.format("nginx")))) == 1
 
 
 @pytest.mark.parametrize("path", ["spec.missing", "spec.template.spec.containers.[name=x].image", "spec.a.b.c"])
 def test_lenient_skips_what_is_missing(path: str) -> None:
-    assert _replace(LENIENT, "data.name", path) == TARGET
-
-
-def _failure(image: str, source: str, target: str) -> str:
-    results, stderr = failure(image, SOURCE + "---\n" + TARGET, _config(source, target))
-    assert stderr == "failed to evaluate function: error: function failure"
-    assert [result["severity"] for result in results] == ["error"]
-    return str(results[0]["message"])
-
-
-CONTEXT = "{kind: ConfigMap, name: context, fieldPath: data.name}"
-CONVERT = "unable to convert functionConfig to replacements:\n"
-DEPLOYMENT = "select: {kind: Deployment}, fieldPaths: "
+    assert replaced_text(LENIENT, "data.name", path) == TARGET
 
 
 @pytest.mark.parametrize(
@@ -216,7 +149,7 @@ DEPLOYMENT = "select: {kind: Deployment}, fieldPaths: "
     ],
 )
 def test_strict_refuses_what_is_not_there(source: str, target: str, message: str) -> None:
-    assert _failure(STRICT, source, target) == message
+    assert replacement_failure(STRICT, source, target) == message
 
 
 @pytest.mark.parametrize("image", BOTH)
@@ -277,7 +210,7 @@ def test_strict_refuses_what_is_not_there(source: str, target: str, message: str
     ],
 )
 def test_both_refuse_what_cannot_be_done(image: str, source: str, target: str, message: str) -> None:
-    assert _failure(image, source, target) == message
+    assert replacement_failure(image, source, target) == message
 
 
 @pytest.mark.parametrize(
@@ -323,115 +256,28 @@ def test_another_kind_of_configuration_is_refused() -> None:
     ],
 )
 def test_missing_fields_are_created_when_asked_for(image: str, path: str, expected: object) -> None:
-    text = _replace(image, "data.name", path, options="{create: true}")
+    text = replaced_text(image, "data.name", path, options="{create: true}")
 
     assert resources_of(text)[0].data["spec"]["new"] == expected
-    assert _changed(text)[0].strip().startswith("new:")
+    assert changed_lines(text)[0].strip().startswith("new:")
 
 
 @pytest.mark.parametrize("path", ["spec.new.1.x", "spec.new.*.x", "spec.new.deep.-", "spec.new.[a=b].list.2"])
 def test_nothing_is_created_on_the_way_to_nowhere(path: str) -> None:
-    assert _replace(LENIENT, "data.name", path, options="{create: true}") == TARGET
+    assert replaced_text(LENIENT, "data.name", path, options="{create: true}") == TARGET
 
 
 @pytest.mark.parametrize("image", BOTH)
 def test_an_element_is_appended_only_right_behind_the_last(image: str) -> None:
-    text = _replace(image, "data.name", "spec.template.spec.containers.2.name", options="{create: true}")
+    text = replaced_text(image, "data.name", "spec.template.spec.containers.2.name", options="{create: true}")
 
     assert resources_of(text)[0].data["spec"]["template"]["spec"]["containers"][2] == {"name": "prod"}
 
 
 def test_a_created_field_has_the_type_of_its_source() -> None:
-    text = _replace(STRICT, "data.quoted", "spec.new", options="{create: true}")
+    text = replaced_text(STRICT, "data.quoted", "spec.new", options="{create: true}")
 
-    assert _changed(text) == ['  new: "8080"']
-
-
-PODS = """\
-apiVersion: v1
-kind: Pod
-metadata:
-  name: a
-  labels: {app: one}
-spec: {x: old}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: b
-  namespace: default
-  annotations: {team: red}
-spec: {x: old}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: c
-  namespace: other
-  annotations:
-    internal.config.kubernetes.io/previousNames: first
-    internal.config.kubernetes.io/previousNamespaces: other
-    internal.config.kubernetes.io/previousKinds: Pod
-spec: {x: old}
-"""
-
-
-@pytest.mark.parametrize(
-    ("select", "reject", "chosen"),
-    [
-        ("{kind: Pod}", "[]", "abc"),
-        ("{kind: Pod}", "[{name: b}]", "ac"),
-        ("{kind: Pod}", "[{}]", "abc"),
-        ("{version: v1, kind: Pod}", "[{name: a}, {namespace: other}]", "b"),
-        ("{kind: Pod, namespace: default}", "[]", "ab"),
-        ("{kind: Pod, labelSelector: 'app in (one, two)'}", "[]", "a"),
-        ("{kind: Pod, annotationSelector: team=red}", "[]", "b"),
-        ("{kind: Pod}", "[{labelSelector: app}]", "bc"),
-        ("{name: first}", "[]", "c"),
-        ("{group: apps, kind: Pod}", "[]", ""),
-    ],
-)
-def test_targets_are_chosen_by_all_fields_and_rejections(select: str, reject: str, chosen: str) -> None:
-    config = _config(
-        "{kind: ConfigMap, name: context, fieldPath: data.name}",
-        f"{{select: {select}, reject: {reject}, fieldPaths: [spec.x]}}",
-    )
-
-    result = run_function(STRICT, resources_of(SOURCE + "---\n" + PODS), config)
-
-    assert result.exit_code == 0
-    pods = [item.data for item in result.items[1:]]
-    assert "".join(pod["metadata"]["name"] for pod in pods if pod["spec"]["x"] == "prod") == chosen
-
-
-def test_a_rejected_former_name_rejects_the_resource_only_in_strict() -> None:
-    config = _config(
-        "{kind: ConfigMap, name: context, fieldPath: data.name}",
-        "{select: {kind: Pod}, reject: [{name: first}], fieldPaths: [spec.x]}",
-    )
-    values = {}
-    for image in BOTH:
-        result = run_function(image, resources_of(SOURCE + "---\n" + PODS), config)
-        values[image] = result.items[3].data["spec"]["x"]
-
-    assert values == {LENIENT: "prod", STRICT: "old"}
-
-
-def test_later_replacements_see_what_earlier_ones_did() -> None:
-    config = config_of("""\
-apiVersion: fn.kpt.dev/v1alpha1
-kind: ApplyReplacements
-replacements:
-- source: {kind: ConfigMap, name: context, fieldPath: data.word}
-  targets: [{select: {kind: Pod, name: a}, fieldPaths: [metadata.name]}]
-- source: {kind: Pod, name: abc}
-  targets: [{select: {kind: Pod, name: b}, fieldPaths: [spec.x]}]
-""")
-
-    result = run_function(STRICT, resources_of(SOURCE + "---\n" + PODS), config)
-
-    assert [item.data["metadata"]["name"] for item in result.items] == ["context", "abc", "b", "c"]
-    assert result.items[2].data["spec"]["x"] == "abc"
+    assert changed_lines(text) == ['  new: "8080"']
 
 
 def test_the_literal_source_value_is_used() -> None:
@@ -443,88 +289,4 @@ replacements:
   targets: [{select: {kind: Deployment}, fieldPaths: [spec.replicas]}]
 """)
 
-    assert _changed(text_after(STRICT, TARGET, config)) == ["  replicas: 7"]
-
-
-def test_many_replacements_on_many_resources_take_linear_time() -> None:
-    pod, _, _ = PODS.partition("---\n")
-    pods = "---\n".join(pod.replace("name: a", f"name: a{number}") for number in range(1000))
-    replacements = "".join(
-        f"- source: {{kind: Pod, name: a{number}}}\n"
-        f"  targets: [{{select: {{kind: Pod, name: a{number + 1}}}, fieldPaths: [spec.x]}}]\n"
-        for number in range(999)
-    )
-    config = config_of(f"apiVersion: fn.kpt.dev/v1alpha1\nkind: ApplyReplacements\nreplacements:\n{replacements}")
-    items = resources_of(pods)
-    started = time.perf_counter()
-
-    result = run_function(STRICT, items, config)
-
-    assert result.items[999].data["spec"]["x"] == "a998"
-    assert time.perf_counter() - started < 3
-
-
-def test_large_regular_expressions_are_stopped() -> None:
-    paths = ", ".join(
-        f"'spec.template.spec.containers.[name=(a{{{{100}}}}){'b?' * 1900}{number}|.*].image'" for number in range(50)
-    )
-    started = time.perf_counter()
-
-    message = _failure(STRICT, CONTEXT, f"{{{DEPLOYMENT}[{paths.replace('{{', '{').replace('}}', '}')}]}}")
-
-    assert "more than 1000000 values" in message
-    assert time.perf_counter() - started < 5
-
-
-def test_an_index_looks_only_at_resources_of_the_name() -> None:
-    index = ResourceIndex(resources_of(PODS))
-
-    assert index.effort(ResourceId(kind="Pod", name="b")) == 1
-    assert index.effort(ResourceId(kind="Pod", name="first")) == 1
-    assert index.effort(ResourceId(kind="Service")) == 0
-    assert index.effort(ResourceId(namespace="other")) == 3
-
-
-def _repeated(replacement: str, times: int) -> FunctionConfig:
-    return config_of("apiVersion: fn.kpt.dev/v1alpha1\nkind: ApplyReplacements\nreplacements:\n" + replacement * times)
-
-
-INTO_ITSELF = """\
-- source: {{kind: ConfigMap, fieldPath: {source}}}
-  targets: [{{select: {{kind: ConfigMap}}, fieldPaths: [{targets}], options: {options}}}]
-"""
-DEEPER = INTO_ITSELF.format(source="metadata", targets="metadata.x", options="{create: true}")
-WIDER = INTO_ITSELF.format(source="data", targets="data.a, data.b", options="{create: true}")
-LONGER = INTO_ITSELF.format(source="data.name", targets="data.name", options="{delimiter: '-', index: -1}")
-
-
-@pytest.mark.parametrize(
-    ("replacement", "problem"),
-    [
-        (DEEPER, "nested deeper than 256 levels"),
-        (WIDER, "more than 1000000 values"),
-        (LONGER, "more than 1000000 values"),
-    ],
-    ids=["deeper", "wider", "longer"],
-)
-def test_values_that_grow_with_each_replacement_are_stopped(replacement: str, problem: str) -> None:
-    started = time.perf_counter()
-
-    results, _ = failure(LENIENT, SOURCE, _repeated(replacement, 300))
-
-    assert problem in results[0]["message"]
-    assert time.perf_counter() - started < 5
-
-
-def test_a_configuration_that_compares_everything_with_everything_is_stopped() -> None:
-    pod, _, _ = PODS.partition("---\n")
-    pods = "---\n".join(pod.replace("name: a", f"name: a{number}") for number in range(1000))
-    rejections = ", ".join(f"{{name: x{number}}}" for number in range(1000))
-    started = time.perf_counter()
-
-    results, _ = failure(
-        STRICT, pods, _config("{name: a1}", f"{{select: {{kind: Pod}}, reject: [{rejections}], fieldPaths: [spec.x]}}")
-    )
-
-    assert "more than 1000000 values would be looked at or written" in results[0]["message"]
-    assert time.perf_counter() - started < 5
+    assert changed_lines(text_after(STRICT, TARGET, config)) == ["  replicas: 7"]
