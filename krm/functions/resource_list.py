@@ -55,13 +55,10 @@ def items_for_function(resources: Sequence[Resource]) -> tuple[list[Item], Recor
 
 def place_annotations(resource: Resource) -> dict[str, str]:
     """Return the annotations that say where a resource is from, under both names, in order."""
-    index = {} if resource.index is None else {INDEX.legacy: str(resource.index), INDEX.internal: str(resource.index)}
-    path = {PATH.legacy: resource.path, PATH.internal: resource.path} if resource.path else {}
-    found = {**index, **path}
-    return {key: found[key] for key in _IN_ORDER if key in found}
-
-
-_IN_ORDER = (INDEX.legacy, PATH.legacy, INDEX.internal, PATH.internal)
+    index = None if resource.index is None else str(resource.index)
+    path = resource.path
+    found = ((INDEX.legacy, index), (PATH.legacy, path), (INDEX.internal, index), (PATH.internal, path))
+    return {name: value for name, value in found if value}
 
 
 def resources_from_function(items: Any, given: Sequence[Resource], recorded: Recorded) -> list[Resource]:
