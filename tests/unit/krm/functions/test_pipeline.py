@@ -5,6 +5,7 @@ from render_packages import CONFIG_MAP, OwnFunctions, package
 from krm.functions.builtins import builtin_runner
 from krm.functions.pipeline import Rendered, render
 from krm.functions.resource import Resource
+from krm.functions.runner import FunctionResult, ResourceList
 from krm.package.contents import EXECUTABLE, Contents, File
 from krm.package.init import init_package
 from krm.package.kptfile import parse_kptfile
@@ -293,3 +294,42 @@ def test_replace_case_keeps_comments_and_order() -> None:
     assert len(before) == len(after)
     assert [line.partition(":")[0] for line in before] == [line.partition(":")[0] for line in after]
     assert len(read_documents("\n".join(after))) == 1
+
+
+@pytest.mark.parametrize("image", ["gcr.io/a/b:v1", "a.b.c", f"patch@sha256:{'0' * 64}", "localhost:5000/a__b/c-d:x"])
+def test_well_formed_image_is_accepted(image: str) -> None:
+    runner = OwnFunctions(lambda _: None)
+
+    assert not render(package(_mutate(f"'{image}'")), runner).failed
+    assert len(runner.calls) == 1
+
+
+def test_configuration_in_json_is_read() -> None:
+    config = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}'
+    pipeline = "pipeline:\n  mutators:\n  - {image: set-labels, configPath: c.json}\n"
+
+    rendered = _render(package(pipeline, c_json=config, a_yaml=CONFIG_MAP))
+
+    assert read_document(rendered.contents["a.yaml"].data)["metadata"]["labels"] == {"a": "b"}
+
+
+def test_configuration_named_by_an_unclean_path_is_the_file_as_it_was_read() -> None:
+    """Only a path that is textually the same finds what an earlier step made of the file."""
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: before\n"
+    pipeline = "pipeline:\n  mutators:\n"
+    pipeline += (
+        "  - {image: change}\n  - {image: clean, configPath: c.yaml}\n  - {image: unclean, configPath: ./c.yaml}\n"
+    )
+    seen: list[str] = []
+
+    class Recorder(OwnFunctions):
+        def run(self, image: str, resources: ResourceList) -> FunctionResult:
+            if resources.config:
+                seen.append(resources.config.data["data"]["a"])
+            else:
+                resources.items[-1].data["data"]["a"] = "after"
+            return FunctionResult(resources.items)
+
+    render(package(pipeline, c_yaml=config), Recorder({}))
+
+    assert seen == ["after", "before"]
