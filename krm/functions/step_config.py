@@ -73,7 +73,11 @@ class StepConfigs:
         if config is None or known != text:
             as_text, typed = read_documents(text, as_text=True), read_documents(text)
             config = FunctionConfig(
-                as_text[0] if as_text else {}, posixpath.normpath(path), typed=typed[0] if typed else {}
+                as_text[0] if as_text else {},
+                posixpath.normpath(path),
+                typed=typed[0] if typed else {},
+                # Only a resource's text is one document; a file may hold more.
+                text=text if isinstance(text, str) else "",
             )
             self._last[place] = text, config
         return config
