@@ -36,6 +36,8 @@ class ListRule:
 
     keys: tuple[str, ...]
     """Fields that identify an element; empty for a set of scalars."""
+    is_inferred: bool = False
+    """Whether only the names of the elements suggest it, no schema."""
 
 
 @dataclass(slots=True)
@@ -105,7 +107,7 @@ class ListKeys:
             return ListRule((key,))
         if schema.get("x-kubernetes-list-type") == "set" or (merged and key is None and _all_scalar(lists)):
             return ListRule(())
-        return ListRule(("name",)) if self.infer and _all_named(lists) else None
+        return ListRule(("name",), is_inferred=True) if self.infer and _all_named(lists) else None
 
 
 def is_atomic(schema: Schema) -> bool:

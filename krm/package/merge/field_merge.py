@@ -168,7 +168,8 @@ class _Walk:
         for identity in merge.order():
             states = merge.states(identity)
             inner = _Place(place, len(merged), merge.label(identity))
-            value = self._element(inner, schema, rule, *states, is_list_local=local is not ABSENT)
+            comes_whole = local is not ABSENT or rule.is_inferred
+            value = self._element(inner, schema, rule, *states, comes_whole=comes_whole)
             if value is not ABSENT:
                 merged.append(value)
                 places.append(merge.places(identity))
@@ -186,7 +187,7 @@ class _Walk:
         updated: Any,
         local: Any,
         *,
-        is_list_local: bool,
+        comes_whole: bool,
     ) -> Any:
         if updated is ABSENT:
             if origin is ABSENT:
@@ -199,7 +200,7 @@ class _Walk:
         if self._same(origin, updated):
             return ABSENT
         self._report(place, origin, updated, local, Kept.UPDATED)
-        if is_list_local:
+        if comes_whole:
             # Removed locally, changed upstream: the changed fields alone would not make an element.
             return self.value(place, schema, ABSENT, updated, ABSENT)
         return self._changes(place, schema, rule, origin, updated)

@@ -151,6 +151,15 @@ class TestPipelines:
             }
         ]
 
+    def test_a_function_that_changed_upstream_after_all_were_deleted_here_comes_back_whole(self) -> None:
+        merged = _merge(
+            _text(_pipeline("{image: r/a, configMap: {x: one}}", "image: r/b")),
+            _text(_pipeline("{image: r/a, configMap: {x: two}}", "image: r/b")),
+            _text(),
+        )
+
+        assert read_document(merged)["pipeline"]["mutators"] == [{"image": "r/a", "configMap": {"x": "two"}}]
+
     def test_the_lists_of_one_pipeline_are_independent(self) -> None:
         origin = _text("pipeline:\n  mutators:\n  - image: r/a:v1\n  validators:\n  - image: r/v:v1\n")
         updated = _text("pipeline:\n  mutators:\n  - image: r/a:v2\n")
