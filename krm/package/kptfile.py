@@ -4,12 +4,13 @@ Changing one is ``kptfile_edit``'s business. Source: ``kpt.md`` 1.1–1.4.
 """
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from krm.package.kptfile_edit import KptfileEdit, RenderedStatus, edit_kptfile
 from krm.package.kptfile_error import KptfileError
-from krm.package.kptfile_schema import describe, find_fault
-from krm.package.yaml_reader import YamlError, read_documents
+from krm.package.kptfile_schema import decoder_message, find_faults, lines_of
+from krm.package.yaml_reader import DuplicateKey, YamlError, read_documents
 
 __all__ = [
     "Function",
@@ -22,6 +23,8 @@ __all__ = [
     "parse_kptfile",
 ]
 
+_MOST_FAULTS = 20
+"""That one message names."""
 _OLD_VERSIONS = ("kpt.dev/v1alpha1", "kpt.dev/v1alpha2")
 
 
@@ -98,6 +101,9 @@ def parse_kptfile(data: bytes, path: str = "Kptfile") -> Kptfile:
 def _decode(data: bytes, path: str) -> dict[str, Any]:
     try:
         documents = read_documents(data, as_text=True)
+    except DuplicateKey as error:
+        # A typed decoder finds it, as it finds unknown keys.
+        raise KptfileError(path, decoder_message([(error.line, error.problem)]), line=error.line) from None
     except YamlError as error:
         raise KptfileError(path, str(error), line=error.line) from None
     if len(documents) != 1:
@@ -108,9 +114,10 @@ def _decode(data: bytes, path: str) -> dict[str, Any]:
     version, kind = raw.get("apiVersion"), raw.get("kind")
     if version != "kpt.dev/v1" or kind != "Kptfile":
         raise KptfileError(path, _version_problem(version, kind), key="apiVersion" if kind == "Kptfile" else "kind")
-    if fault := find_fault(raw):
-        problem, line = describe(fault, data)
-        raise KptfileError(path, problem, key=_dotted(fault.path), line=line)
+    if faults := list(islice(find_faults(raw), _MOST_FAULTS)):
+        lines = lines_of(faults, data)
+        problem = decoder_message(zip(lines, (fault.problem for fault in faults), strict=True))
+        raise KptfileError(path, problem, key=_dotted(faults[0].path), line=lines[0])
     return raw
 
 

@@ -3,6 +3,7 @@
 Source: ``kpt.md`` 1.1, 1.2 and 1.4.
 """
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -117,56 +118,66 @@ class Fault:
     problem: str
 
 
-def find_fault(data: Any, shape: Shape = KPTFILE, path: Path = ()) -> Fault | None:
-    """Return the first fault of ``data`` (read as text), or None. A null stands for an absent value."""
+def find_faults(data: Any, shape: Shape = KPTFILE, path: Path = ()) -> Iterator[Fault]:
+    """Yield the faults of ``data`` (read as text), in its order. A null stands for an absent value."""
     if data is None or shape == ANY:
-        return None
+        return
     if isinstance(shape, Struct):
-        return _struct_fault(data, shape, path)
-    if isinstance(shape, ListOf):
-        if not isinstance(data, list):
-            return _mistyped(data, f"[]{shape.item.name}", path)
-        return next(filter(None, (find_fault(item, shape.item, (*path, i)) for i, item in enumerate(data))), None)
-    if shape == TEXT:
-        return None if isinstance(data, str) else _mistyped(data, shape, path)
-    return _texts_fault(data, shape, path)
+        yield from _struct_faults(data, shape, path)
+    elif isinstance(shape, ListOf):
+        if isinstance(data, list):
+            for place, item in enumerate(data):
+                yield from find_faults(item, shape.item, (*path, place))
+        else:
+            yield _mistyped(data, f"[]{shape.item.name}", path)
+    elif shape == TEXT:
+        if not isinstance(data, str):
+            yield _mistyped(data, shape, path)
+    else:
+        yield from _texts_faults(data, shape, path)
 
 
-def describe(fault: Fault, text: bytes) -> tuple[str, int]:
-    """Return the decoder's message for ``fault``, and the line (from 1; 0 unknown) it stands on."""
+def lines_of(faults: Sequence[Fault], text: bytes) -> list[int]:
+    """Return the lines (from 1; 0 unknown) on which faults stand."""
     try:
         lines = locate_keys(text).key_lines
     except YamlError:
         lines = {}
-    place = fault.path
-    while place and place not in lines:
-        place = place[:-1]
-    line = lines.get(place, 0)
-    return f"yaml: unmarshal errors:\n  line {line}: {fault.problem}", line
+    return [_line_of(fault.path, lines) for fault in faults]
 
 
-def _struct_fault(data: Any, shape: Struct, path: Path) -> Fault | None:
+def decoder_message(problems: Iterable[tuple[int, str]]) -> str:
+    """Return the decoder's message for problems and their lines, as upstream's users know it."""
+    return "yaml: unmarshal errors:" + "".join(f"\n  line {line}: {problem}" for line, problem in problems)
+
+
+def _line_of(path: Path, lines: Mapping[Path, int]) -> int:
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 0)
+
+
+def _struct_faults(data: Any, shape: Struct, path: Path) -> Iterator[Fault]:
     if not isinstance(data, dict):
-        return _mistyped(data, shape.name, path)
+        yield _mistyped(data, shape.name, path)
+        return
     fields = shape.fields
     for key, value in data.items():
         known = fields.get(key)
         if known is None:
-            return Fault((*path, key), f"field {key} not found in type {shape.name}")
-        if (value.__class__ is not str or known is not TEXT) and (fault := find_fault(value, known, (*path, key))):
-            return fault
-    return None
+            yield Fault((*path, key), f"field {key} not found in type {shape.name}")
+        elif value.__class__ is not str or known is not TEXT:
+            yield from find_faults(value, known, (*path, key))
 
 
-def _texts_fault(data: Any, shape: Shape, path: Path) -> Fault | None:
-    wanted = list if shape == TEXTS else dict
-    if not isinstance(data, wanted):
-        return _mistyped(data, str(shape), path)
+def _texts_faults(data: Any, shape: str, path: Path) -> Iterator[Fault]:
+    if not isinstance(data, list if shape == TEXTS else dict):
+        yield _mistyped(data, shape, path)
+        return
     items = enumerate(data) if isinstance(data, list) else data.items()
     for key, item in items:
         if item is not None and not isinstance(item, str):
-            return _mistyped(item, TEXT, (*path, key))
-    return None
+            yield _mistyped(item, TEXT, (*path, key))
 
 
 def _mistyped(data: Any, wanted: str, path: Path) -> Fault:

@@ -9,7 +9,7 @@ here: edits keep them in ``yaml_edit_text``. Source: ``libraries.md`` 2.3–2.4,
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined] # the stubs forgot to export it
@@ -21,15 +21,21 @@ MAX_DEPTH = 256
 ALIAS_BUDGET = 100_000
 """Nodes that all aliases of one text may copy, together (``libraries.md`` 2.3)."""
 
+# Names of the module, because the loop over events asks for them all the time.
+_SCALAR_EVENT, _ALIAS_EVENT = yaml.ScalarEvent, yaml.AliasEvent
+_MAPPING_START, _SEQUENCE_START = yaml.MappingStartEvent, yaml.SequenceStartEvent
+
 _TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
 _FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _WORDS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False), **dict.fromkeys(_NULL)}
 _NUMBER_START = frozenset("+-.0123456789")
-_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)\Z")
-_OCTAL = re.compile(r"[-+]?0o?[0-7_]+\Z")
-_HEX = re.compile(r"[-+]?0x[0-9a-fA-F_]+\Z")
-_BINARY = re.compile(r"[-+]?0b[01_]+\Z")
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_RADIXES = (
+    (re.compile(r"([-+]?)0[xX]([0-9a-fA-F]+)\Z"), 16),
+    (re.compile(r"([-+]?)0[oO]?([0-7]+)\Z"), 8),
+    (re.compile(r"([-+]?)0[bB]([01]+)\Z"), 2),
+)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _SPECIAL = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
@@ -50,9 +56,13 @@ class YamlError(ValueError):
         self.line = line
         self.column = column
 
-    def moved(self, lines: int) -> "YamlError":
+    def moved(self, lines: int) -> Self:
         """Return the same error, ``lines`` further down: for a document inside a file."""
-        return YamlError(self.problem, self.line + lines if self.line else 0, self.column)
+        return type(self)(self.problem, self.line + lines if self.line else 0, self.column)
+
+
+class DuplicateKey(YamlError):
+    """A mapping has the same key twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +148,16 @@ def decoded(text: str | bytes) -> str:
 
 
 def _number(text: str) -> Any:
-    try:
-        if _DECIMAL.match(text):
-            digits = text.replace("_", "")
-            return int(digits) if len(digits) < _LONGEST_INT else float(digits)
-        if _FLOAT.match(text) and not _OCTAL.match(text):
-            return float(text)
-        for pattern, base in ((_HEX, 16), (_OCTAL, 8), (_BINARY, 2)):
-            if pattern.match(text) and len(text) < _LONGEST_INT:
-                digits = text.replace("_", "").lower()
-                return int(digits.replace("0o", "0", 1), base) if base == 8 else int(digits, base)  # noqa: PLR2004 - a radix
-    except ValueError:
-        return text  # underscores only, as in "0x_"
-    return _SPECIAL.get(text, text)
+    """Read what begins like a number as go-yaml does: underscores count nowhere but behind a leading dot."""
+    digits = text.replace("_", "") if "_" in text and text[0] != "." else text
+    if len(digits) < _LONGEST_INT:
+        if _DECIMAL.match(digits):
+            return int(digits)
+        if digits.lstrip("+-").startswith("0"):
+            for pattern, base in _RADIXES:
+                if found := pattern.match(digits):
+                    return int(found[1] + found[2], base)
+    return float(digits) if _FLOAT.match(digits) else _SPECIAL.get(text, text)
 
 
 _NO_KEY: Any = object()
@@ -200,7 +207,7 @@ class _Builder:
                     self._anchors = {}
                     first = self._next()
                     # A document without content is one empty plain scalar of no width.
-                    if type(first) is yaml.ScalarEvent and first.value == "" and first.implicit[0] and not first.anchor:
+                    if type(first) is _SCALAR_EVENT and first.value == "" and first.implicit[0] and not first.anchor:
                         continue
                     yield self._document(first)
         except yaml.MarkedYAMLError as error:
@@ -225,18 +232,18 @@ class _Builder:
         level: _Level | None = None
         while True:
             kind = type(event)
-            if kind is yaml.ScalarEvent:
+            if kind is _SCALAR_EVENT:
                 if level is not None and level.key is _NO_KEY:
                     self._start_entry(level, event)
                     event = following()
                     continue
                 value = scalar(event.value) if event.implicit[0] else self._tagged_scalar(event)
                 anchor = event.anchor
-            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            elif kind is _MAPPING_START or kind is _SEQUENCE_START:
                 level = self._open(event)
                 event = following()
                 continue
-            elif kind is yaml.AliasEvent:
+            elif kind is _ALIAS_EVENT:
                 if level is not None and level.key is _NO_KEY:
                     self._start_entry(level, event)
                     event = following()
@@ -266,13 +273,13 @@ class _Builder:
             raise YamlError(f"nested deeper than {MAX_DEPTH} levels", _line(event))
         if stack and stack[-1].key is _NO_KEY:
             raise YamlError("mapping keys must be scalars", _line(event))
-        level = _Level(event.anchor, is_mapping=type(event) is yaml.MappingStartEvent)
+        level = _Level(event.anchor, is_mapping=type(event) is _MAPPING_START)
         stack.append(level)
         return level
 
     def _start_entry(self, level: _Level, event: Any) -> None:
         """Take ``event`` as the next key of the mapping ``level``."""
-        if type(event) is yaml.AliasEvent:
+        if type(event) is _ALIAS_EVENT:
             key: Any = self._anchors.get(event.anchor or "")
             if not isinstance(key, str):
                 raise YamlError("mapping keys must be scalars", _line(event))
@@ -294,7 +301,7 @@ class _Builder:
             first: dict[tuple[Any, ...], int] = {}
             # Only a faulty text pays for a second pass, which finds where the key stood before.
             list(_Builder(self._text, strict=False, scalar=self._scalar, key_lines=first).documents())
-            raise YamlError(f'mapping key "{path[-1]}" already defined at line {first[path]}', line)
+            raise DuplicateKey(f'mapping key "{path[-1]}" already defined at line {first[path]}', line)
         if self._key_lines is not None:
             self._key_lines.setdefault(path, line)
 

@@ -87,6 +87,39 @@ def test_faulty_kptfile_is_refused_with_its_place(text: str, key: str, line: int
     assert (caught.value.path, caught.value.key, caught.value.line) == ("sub/Kptfile", key, line)
 
 
+def test_faults_are_told_as_the_decoder_tells_them() -> None:
+    text = HEAD + "metadata:\n  name: a\n  uid: b\npipeline:\n  mutators:\n  - image: [a]\n    targetResources: x\n"
+
+    with pytest.raises(KptfileError) as caught:
+        parse_kptfile(text.encode())
+
+    assert caught.value.problem == (
+        "yaml: unmarshal errors:\n"
+        "  line 5: field uid not found in type yaml.ResourceMeta\n"
+        "  line 8: cannot unmarshal !!seq into string\n"
+        "  line 9: field targetResources not found in type v1.Function"
+    )
+
+
+def test_key_that_stands_twice_is_told_with_both_lines() -> None:
+    with pytest.raises(KptfileError) as caught:
+        parse_kptfile((HEAD + "metadata:\n  name: a\n  name: b\n").encode())
+
+    assert caught.value.problem == ('yaml: unmarshal errors:\n  line 5: mapping key "name" already defined at line 4')
+
+
+def test_scalars_of_any_kind_are_text() -> None:
+    text = HEAD + (
+        "metadata: {name: 1.10, labels: {a: yes, b: 0x1f, c: null}}\n"
+        "pipeline:\n  mutators:\n  - image: x\n    selectors:\n    - {kind: 1, name: true, labels: {v: 1.0}}\n"
+    )
+    kptfile = parse_kptfile(text.encode())
+
+    assert (kptfile.name, kptfile.labels) == ("1.10", {"a": "yes", "b": "0x1f", "c": ""})
+    selector = kptfile.mutators[0].selectors[0]
+    assert (selector.kind, selector.name, selector.labels) == ("1", "true", {"v": "1.0"})
+
+
 @pytest.mark.parametrize(
     "edit",
     [
