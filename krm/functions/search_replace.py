@@ -4,7 +4,6 @@ Source: ``kpt.md`` 4.12.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,8 +118,9 @@ def _configure(config: FunctionConfig | None) -> _Query:
     )
 
 
-def _search(resource: Resource, query: _Query) -> Iterator[_Found]:
+def _search(resource: Resource, query: _Query) -> list[_Found]:
     """Change what matches in one resource, and say what it was."""
+    found: list[_Found] = []
     edits: list[tuple[SourceScalar, str]] = []
     comments: dict[Path, str] = {}
     lists = []
@@ -128,7 +128,7 @@ def _search(resource: Resource, query: _Query) -> Iterator[_Found]:
         if isinstance(node, SourceList):
             if query.put_comment and query.matches_path(node.path) and not (query.value or query.regex):
                 lists.append(node)
-                yield _Found(node.visit, _shown_list(node), f"{query.path} # {query.put_comment}")
+                found.append(_Found(node.visit, _shown_list(node), f"{query.path} # {query.put_comment}"))
             continue
         groups = query.match(node)
         if groups is None:
@@ -140,7 +140,7 @@ def _search(resource: Resource, query: _Query) -> Iterator[_Found]:
             value = _filled(query.put_value, groups)
             if value != node.text:
                 edits.append((node, value))
-        yield _Found(node.visit, value, shown_path(node.path))
+        found.append(_Found(node.visit, value, shown_path(node.path)))
     if edits:
         replace_scalars(resource, edits)
     if lists:
@@ -148,9 +148,10 @@ def _search(resource: Resource, query: _Query) -> Iterator[_Found]:
         comments |= {node.path: query.put_comment for node in lists}
     if comments:
         set_line_comments(resource, comments)
+    return found
 
 
-def _put_directly(resource: Resource, query: _Query) -> Iterator[_Found]:
+def _put_directly(resource: Resource, query: _Query) -> list[_Found]:
     """Set the one field that the path names, creating the way to it."""
     path = tuple(query.path.split("."))
     value = _filled(query.put_value, ())
@@ -170,7 +171,7 @@ def _put_directly(resource: Resource, query: _Query) -> Iterator[_Found]:
             respell(resource, {path: value})
     if query.put_comment:
         set_line_comments(resource, {path: _filled(query.put_comment, ())})
-    yield _Found(0, value, query.path)
+    return [_Found(0, value, query.path)]
 
 
 def _filled(template: str, groups: tuple[str | None, ...]) -> str:
@@ -183,10 +184,10 @@ def _filled(template: str, groups: tuple[str | None, ...]) -> str:
             raise _SearchError("unable to resolve capture groups")
         return text
 
-    filled = _GROUP.sub(captured, template)
-    if len(filled) > _LONGEST_VALUE:
-        raise _SearchError(f"a new value would be longer than {_LONGEST_VALUE} characters")
-    return filled
+    longest = max((len(text) for text in groups if text), default=0)
+    if len(template) + len(_GROUP.findall(template)) * longest > _LONGEST_VALUE:
+        raise _SearchError(f"a new value could be longer than {_LONGEST_VALUE} characters")
+    return _GROUP.sub(captured, template)
 
 
 def _shown_list(node: SourceList) -> str:

@@ -251,6 +251,13 @@ def test_hostile_expression_and_globs_take_linear_time() -> None:
     assert time.perf_counter() - began < 2
 
 
+def test_value_that_would_blow_up_is_refused() -> None:
+    text = DEPLOYMENT.replace("my-space", "a" * 20_000)
+    config = inline_config({"by-value-regex": "(a+)", "put-value": "${1}" * 1000})
+
+    assert "longer than" in failure("search-replace", text, config)[1]
+
+
 def test_pattern_that_is_too_long_is_refused() -> None:
     with pytest.raises(PatternError):
         file_pattern("a" * 100_000)
