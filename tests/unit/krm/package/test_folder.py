@@ -1,6 +1,9 @@
 """Packages as folders: what is read, what is written, and what an interruption leaves."""
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -222,6 +225,26 @@ class TestWriting:
         assert all(left[name] in (old[name], new[name]) for name in new)
         write_folder(tmp_path, old, new)
         assert read_folder(tmp_path) == new
+
+    def test_a_kill_in_the_middle_leaves_each_file_old_or_new_and_whole(self, tmp_path: Path) -> None:
+        program = (
+            "import sys; from pathlib import Path; from krm.package.contents import File\n"
+            "from krm.package.folder import write_folder\n"
+            "one, two = ({str(n): File(text * 200_000) for n in range(20)} for text in (b'o', b'n'))\n"
+            "write_folder(Path(sys.argv[1]), {}, one); print('written', flush=True)\n"
+            "while True:\n"
+            "    write_folder(Path(sys.argv[1]), one, two); write_folder(Path(sys.argv[1]), two, one)\n"
+        )
+        with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout
+            assert writer.stdout.readline() == b"written\n"
+            time.sleep(0.05)
+            writer.kill()
+
+        left = read_folder(tmp_path)
+
+        assert sorted(left) == sorted(map(str, range(20)))
+        assert {file.data for file in left.values()} <= {b"o" * 200_000, b"n" * 200_000}
 
     def test_a_new_file_has_the_umasks_permissions(self, tmp_path: Path) -> None:
         (tmp_path / "reference").touch()
