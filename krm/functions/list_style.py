@@ -1,14 +1,11 @@
 """Flow lists made block lists, so that comments have a place behind their key. Source: ``kpt.md`` 4.10 to 4.12."""
 
-import re
 from collections.abc import Collection
 
 from krm.functions.resource import Resource
 from krm.functions.source_nodes import SourceList, source_nodes
 from krm.package.comments import Path
 from krm.package.yaml_reader import YamlError, read_document, same
-
-_WIDE = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\r?\n\1 +- ", re.MULTILINE)
 
 
 def write_as_block(resource: Resource, paths: Collection[Path]) -> None:
@@ -19,12 +16,9 @@ def write_as_block(resource: Resource, paths: Collection[Path]) -> None:
     if resource.is_json:
         return
     text = resource.text()
-    indent = 2 if _WIDE.search(text) else 0
-    lists = [
-        node
-        for node in source_nodes(text)
-        if isinstance(node, SourceList) and node.path in paths and node.is_flow and _can_be_block(text, node)
-    ]
+    nodes = [node for node in source_nodes(text) if isinstance(node, SourceList)]
+    lists = [node for node in nodes if node.path in paths and node.is_flow and _can_be_block(text, node)]
+    indent = _indent(text, nodes) if lists else 0
     pieces = []
     done = 0
     for node in sorted(lists, key=lambda node: node.start):
@@ -38,6 +32,16 @@ def write_as_block(resource: Resource, paths: Collection[Path]) -> None:
         resource.set_text(new)
 
 
+def _indent(text: str, nodes: list[SourceList]) -> int:
+    """Return how far the first block list of the document is indented below its key."""
+    first = min((node for node in nodes if not node.is_flow and node.items), key=lambda node: node.start, default=None)
+    return 2 if first is not None and _column(text, first.start) > _column(text, first.key[0]) else 0
+
+
+def _column(text: str, offset: int) -> int:
+    return offset - (text.rfind("\n", 0, offset) + 1)
+
+
 def _can_be_block(text: str, node: SourceList) -> bool:
     """Say whether nothing would be lost between the elements or before the list."""
     if node.in_flow or not node.items or text[node.start] != "[":
@@ -48,9 +52,9 @@ def _can_be_block(text: str, node: SourceList) -> bool:
 
 def _blocked(text: str, node: SourceList, end: int, indent: int) -> str:
     """Return what stands behind a list's key, up to the ``end`` of the line that the list ends in."""
-    column = node.key[0] - (text.rfind("\n", 0, node.key[0]) + 1)
     newline = "\r\n" if text.startswith("\r\n", end) else "\n"
-    rows = [f"{' ' * (column + indent)}- {text[start:stop]}" for start, stop in node.items]
+    dash = " " * (_column(text, node.key[0]) + indent) + "- "
+    rows = [dash + text[start:stop] for start, stop in node.items]
     return newline.join([f":{text[node.end : end].rstrip()}", *rows])
 
 

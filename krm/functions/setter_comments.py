@@ -6,7 +6,7 @@ Source: ``kpt.md`` 4.10.
 import re
 from collections.abc import Mapping
 
-_SETTER = re.compile(r"\$\{([^}]*)\}")
+_SETTER = re.compile(r"\$\{([^${}]*)\}")
 _PREFIX = re.compile(r"#[ \t]?kpt-set:[ \t]?")
 _MENTION = "kpt-set:"
 LONGEST = 1 << 20

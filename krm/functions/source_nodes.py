@@ -15,7 +15,7 @@ from yaml.cyaml import CParser  # type: ignore[attr-defined] # the stubs forgot 
 from krm.package.comments import Path
 
 _BOM = "\ufeff"
-_LINE_COMMENT = re.compile(r"[ \t]*[:,]?[ \t]+(#[^\r\n]*)")
+_LINE_COMMENT = re.compile(r"[ \t]*(?:[:,][ \t]*)?(?<=[ \t])(#[^\r\n]*)")
 """Behind a value, a key's colon or a flow collection's comma, up to the end of the line."""
 _BLOCK_STYLES = ("|", ">")
 

@@ -215,3 +215,12 @@ def test_many_list_setters_in_one_document_take_linear_time() -> None:
 
     assert changed == HEAD + "".join(f"f{n}: # kpt-set: ${{v}}\n- c\n" for n in range(3000))
     assert time.perf_counter() - began < 10
+
+
+@pytest.mark.parametrize("pattern", ["${" * 200_000, "${v}" + "${" * 200_000, "}" * 200_000])
+def test_hostile_patterns_take_linear_time(pattern: str) -> None:
+    began = time.perf_counter()
+
+    run_function("apply-setters", resources_of(f"{HEAD}a: x # kpt-set: {pattern}\n"), inline_config({"v": "y"}))
+
+    assert time.perf_counter() - began < 2

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from function_run import resources_of
 from hypothesis import given
@@ -176,3 +178,16 @@ def test_texts_are_quoted_as_go_does(text: str, shown: str) -> None:
 def test_lists_and_maps_are_shown_as_go_does() -> None:
     assert bracketed(["a", "b"]) == "[a b]"
     assert json_text({"b": "<&>", "a": "é"}) == '{"a":"é","b":"\\u003c\\u0026\\u003e"}'
+
+
+@pytest.mark.parametrize(
+    "line", ["a: b" + " " * 200_000 + "\n", "a:" + " " * 200_000 + "b\n", "a: '" + ": #" * 60_000 + "'\n"]
+)
+def test_blanks_without_end_take_linear_time(line: str) -> None:
+    began = time.perf_counter()
+
+    item = resources_of(line + "l: [1]\n")[0]
+    write_as_block(item, {("l",)})
+
+    assert item.text() == line + "l:\n- 1\n"
+    assert time.perf_counter() - began < 2
