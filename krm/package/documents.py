@@ -13,6 +13,7 @@ from krm.package.yaml_reader import YamlError, decoded, read_document
 _MARKER = re.compile(r"^((?:---|\.\.\.)(?:[ \t][^\n]*|\r)?(?:\n|\Z))", re.MULTILINE)
 MAX_DOCUMENTS = 20_000
 """Of one file."""
+_MARKERS = ("---", "...")
 _BOM = "\ufeff"
 
 
@@ -32,9 +33,12 @@ def split_documents(text: str) -> list[str]:
     Raises:
         YamlError: a separator carries content, or there are too many.
     """
-    pieces = _MARKER.split(text.removeprefix(_BOM), maxsplit=MAX_DOCUMENTS)
+    body = text.removeprefix(_BOM)
+    # Most files are one document, which two searches tell faster than an expression asked at every line.
+    has_marker = body.startswith(_MARKERS) or "\n---" in body or "\n..." in body
+    pieces = _MARKER.split(body, maxsplit=MAX_DOCUMENTS) if has_marker else [body]
     line = 1
-    for place, piece in enumerate(pieces):
+    for place, piece in enumerate(pieces) if has_marker else ():
         rest = piece[3:].strip() if place % 2 else ""
         if rest and not rest.startswith("#"):
             raise YamlError("invalid document separator: " + piece.strip()[:80], line)

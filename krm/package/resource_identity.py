@@ -73,8 +73,6 @@ def krm_problem(data: Any, path: str) -> str:
     if _text(version).startswith("kustomize.config.k8s.io") or (not version and kind == "Kustomization"):
         return ""
     metadata = data.get("metadata")
-    if not version and not kind and not metadata:
-        return "resource must have `metadata`, `apiVersion` and `kind`"
     if not version:
         return "resource must have `apiVersion`"
     if not kind:

@@ -160,6 +160,7 @@ def _number(text: str) -> Any:
     return float(digits) if _FLOAT.match(digits) else _SPECIAL.get(text, text)
 
 
+_MERGE = "<<"
 _NO_KEY: Any = object()
 _ITEM: Any = object()
 _MERGE_KEY: Any = object()
@@ -225,20 +226,27 @@ class _Builder:
         except UnicodeEncodeError as error:
             raise YamlError("invalid UTF-8", self._text.count("\n", 0, error.start) + 1) from None
 
-    def _document(self, event: Any) -> Any:
+    def _document(self, event: Any) -> Any:  # noqa: C901, PLR0912, PLR0915 - a call for each event would cost a third
         """Read one node and all below it; the hot loop, hence its plainness."""
         stack = self._stack = []
         following, scalar, anchors = self._next, self._scalar, self._anchors
+        with_lines = self._key_lines is not None
         level: _Level | None = None
         while True:
             kind = type(event)
             if kind is _SCALAR_EVENT:
+                value, anchor = event.value, event.anchor
                 if level is not None and level.key is _NO_KEY:
-                    self._start_entry(level, event)
+                    if anchor or value == _MERGE or with_lines or value in level.data:
+                        self._start_entry(level, event)
+                    else:
+                        level.key = value
                     event = following()
                     continue
-                value = scalar(event.value) if event.implicit[0] else self._tagged_scalar(event)
-                anchor = event.anchor
+                if event.implicit[0]:
+                    value = scalar(value)
+                elif event.tag is not None:
+                    value = self._tagged_scalar(event)
             elif kind is _MAPPING_START or kind is _SEQUENCE_START:
                 level = self._open(event)
                 event = following()
@@ -287,7 +295,7 @@ class _Builder:
             key = event.value
             if event.anchor:
                 self._anchors[event.anchor] = key
-            if key == "<<" and event.implicit[0]:
+            if key == _MERGE and event.implicit[0]:
                 level.key = _MERGE_KEY
                 return
         duplicate = self._strict and key in level.data
