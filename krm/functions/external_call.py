@@ -3,7 +3,7 @@
 Source: ``kpt.md`` 2.5, 2.7 and 2.8.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,14 +97,33 @@ def _comments_by_item(text: str) -> dict[int, dict[Path, Comment]]:
 
 def _write_comments(resource: Resource, new: Mapping[Path, Comment]) -> None:
     old = resource.comments()
+    known = {line for comment in old.values() for text in (comment.head, comment.foot) for line in text.split("\n")}
     nothing = Comment()
     wanted = {}
     for path, comment in new.items():
         # What stands above a list's element stands above the first key of a document.
         own: Path = path or (next(iter(resource.data), ""),)
         had = old.get(own, nothing)
-        wanted[own] = Comment(comment.head or had.head, comment.line or had.line, comment.foot or had.foot)
-    resource.set_comments(wanted)
+        taken = Comment(
+            _new_lines(comment.head, had.head, known),
+            comment.line or had.line,
+            _new_lines(comment.foot, had.foot, known),
+        )
+        if taken != had:
+            wanted[own] = taken
+    if wanted:
+        resource.set_comments(wanted)
+
+
+def _new_lines(written: str, had: str, known: Container[str]) -> str:
+    """Return ``had`` unless the function wrote lines that stand nowhere yet.
+
+    Functions leave out blank lines when they write a document anew, and what set comments apart is lost: the same
+    comment then seems to belong to another value.
+    """
+    before = had.split("\n")
+    kept = [line for line in written.split("\n") if line not in known or line in before]
+    return "\n".join(kept) if any(line and line not in known for line in kept) else had
 
 
 def _with_line(text: str, line: str) -> str:

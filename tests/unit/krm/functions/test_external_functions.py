@@ -1,6 +1,8 @@
 """Functions that are programs or containers: real programs, and a stand-in for the container runtime."""
 
 import os
+import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Protocol
@@ -84,6 +86,30 @@ def test_comments_that_a_program_writes_are_taken_over() -> None:
 
 def test_comments_that_a_program_drops_come_back() -> None:
     assert _run("sed -e 's/ *#.*//' -e s/bar/baz/", _given()) == TEXT.replace("bar", "baz")
+
+
+def test_comments_that_a_program_moves_by_dropping_blank_lines_stay_where_they_were() -> None:
+    text = "# licence\n\n# about\nkind: X\n\n# end of kind\n\nmetadata:\n  name: a\n  # below\n\n# last\n"
+    (document,) = read_file(text.encode())[1]
+    given = ResourceList([Resource.of_document(document.data, document.text, path="a.yaml", index=0)])
+
+    assert _run("sed -e '/^$/d' -e 's/name: a/name: b/'", given) == text.replace("name: a", "name: b")
+
+
+def test_program_that_writes_all_anew_in_an_order_of_its_own_leaves_every_byte() -> None:
+    program = "import sys, yaml; yaml.safe_dump(yaml.safe_load(sys.stdin), sys.stdout, sort_keys=True)"
+
+    assert _run(f"{shlex.quote(sys.executable)} -c {shlex.quote(program)}", _given()) == TEXT
+
+
+def test_program_writes_the_same_comment_to_several_values() -> None:
+    text = "kind: X\nmetadata:\n  name: a # kpt-set: ${a}\nspec: a\n"
+    (document,) = read_file(text.encode())[1]
+    given = ResourceList([Resource.of_document(document.data, document.text, path="a.yaml", index=0)])
+
+    changed = _run("sed 's/^  spec: a/&  # kpt-set: ${a}/'", given)
+
+    assert changed == text.replace("spec: a", "spec: a # kpt-set: ${a}")
 
 
 def test_program_moves_adds_and_deletes() -> None:

@@ -21,7 +21,7 @@ TEXT = "kind: A # kind\nmetadata:\n  name: a\n---\nkind: B\nmetadata:\n  name: b
 SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5)
 NAMES = st.sampled_from(["kind", "metadata", "name", "annotations", PATH.internal, INDEX.legacy, ID.internal, "x"])
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3))
-PLACES = st.dictionaries(
+PLACES: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     st.sampled_from([name for pair in (PATH, INDEX, ID) for name in (pair.legacy, pair.internal)]),
     st.sampled_from(["1", "2", "0", "a.yaml", "../x", "", 1, None, True, [], {}]),
     max_size=4,

@@ -46,4 +46,6 @@ def test_command_says_and_leaves_what_kpt_does(case: Path, tmp_path: Path) -> No
     assert _comparable(str(config.get("stdErr") or ""), config) in _comparable(said, config)
     assert differences(load_package(package), expected_package(case, tmp_path / "expected"), ignore_status=False) == []
     if (expected := case / ".expected" / "results.yaml").exists():
-        assert read_document((tmp_path / "results" / "results.yaml").read_bytes()) == read_document(expected.read_bytes())
+        assert read_document((tmp_path / "results" / "results.yaml").read_bytes()) == read_document(
+            expected.read_bytes()
+        )

@@ -72,7 +72,9 @@ def test_function_gets_all_annotations_under_both_names_and_in_single_quotes() -
     resources = _resources("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  n: 1.10 # one\n")
     items, _ = items_for_function(resources)
 
-    text = write_resource_list(resources, items, FunctionConfig({"kind": "X", "size": "1"}, typed={"kind": "X", "size": 1}))
+    text = write_resource_list(
+        resources, items, FunctionConfig({"kind": "X", "size": "1"}, typed={"kind": "X", "size": 1})
+    )
 
     assert text == (
         "apiVersion: config.kubernetes.io/v1\n"
