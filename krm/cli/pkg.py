@@ -97,14 +97,13 @@ def update(local: Path, origin: Path, updated: Path, strategy: str) -> None:
     value that was kept; upstream wins fields, local wins whole files and resources.
     """
     with _failures():
-        from krm.package.clone import add_merge_keys
         from krm.package.folder import read_folder, write_folder
         from krm.package.merge.package_diff import changed_files
-        from krm.package.merge.strategies import update_package, with_strategy
+        from krm.package.merge.strategies import update_package, with_resource_keys, with_strategy
 
         before = read_folder(local)
         result = update_package(read_folder(origin), read_folder(updated), before, strategy=strategy)
-        after = with_strategy(add_merge_keys(result.contents), strategy)
+        after = with_strategy(with_resource_keys(result.contents), strategy)
         write_folder(local, before, after)
         changed = len(changed_files(before, after))
     _print_conflicts(result.conflicts)

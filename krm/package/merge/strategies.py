@@ -7,6 +7,7 @@ Kptfile, and merge keys if resources are to have them. Source: ``kpt.md`` 3.1, 3
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from krm.package.clone import add_merge_keys
 from krm.package.contents import Contents, File, check_contents
 from krm.package.kptfile_edit import KptfileEdit, edit_kptfile
 from krm.package.kptfile_error import KptfileError
@@ -77,7 +78,20 @@ def update_package(
     if chosen is not copy_merge:  # which has copied them as the files they are
         result = _with_remote_subpackages(result, trees, subpackages)
     check_contents(result.contents)
-    return replace(result, contents=dict(sorted(result.contents.items())))
+    return replace(
+        result,
+        contents=dict(sorted(result.contents.items())),
+        conflicts=tuple(sorted(result.conflicts, key=lambda conflict: conflict.file)),
+    )
+
+
+def with_resource_keys(contents: Contents) -> dict[str, File]:
+    """Return the package with merge keys on the resources that have none; Kptfiles stay as they are.
+
+    Source: ``kpt.md`` 3.3.
+    """
+    resources = {path: file for path, file in contents.items() if path.rpartition("/")[2] != "Kptfile"}
+    return {**contents, **add_merge_keys(resources)}
 
 
 def with_strategy(contents: Contents, strategy: str) -> dict[str, File]:

@@ -174,7 +174,7 @@ class TestUpdate:
         assert b"key: b" in local["cm.yaml"].data
         assert local["README.md"].data == b"2"
         assert "conflict: cm.yaml: |ConfigMap||settings: data.key: both sides changed it" in result.stderr
-        assert result.stderr.endswith("3 files changed, 1 conflicts\n")
+        assert result.stderr.endswith("2 files changed, 1 conflicts\n")
 
     def test_resources_carry_their_upstream_identity_afterwards(self, tmp_path: Path) -> None:
         files = {"Kptfile": _KPTFILE, "cm.yaml": _CONFIG_MAP}
@@ -183,6 +183,7 @@ class TestUpdate:
         self._update(tmp_path)
 
         assert b"metadata: # kpt-merge: /settings" in (tmp_path / "local/cm.yaml").read_bytes()
+        assert (tmp_path / "local/Kptfile").read_bytes() == _KPTFILE
         assert self._update(tmp_path).stderr == "0 files changed, 0 conflicts\n"
 
     def test_the_strategy_is_used_and_recorded(self, tmp_path: Path) -> None:

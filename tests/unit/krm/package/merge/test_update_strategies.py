@@ -256,6 +256,28 @@ class TestLocalSubpackages:
 
         assert update_package(_package(_ONE), _package(), local).contents == local
 
+    def test_list_keys_of_definitions_in_other_packages_hold(self) -> None:
+        crd = (
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: things.example.com\n"
+            "spec:\n  group: example.com\n  names: {kind: Thing}\n  versions:\n  - name: v1\n    schema:\n"
+            "      openAPIV3Schema: {properties: {items: "
+            "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id]}}}\n"
+        )
+
+        def tree(*items: str) -> dict[str, File]:
+            thing = "apiVersion: example.com/v1\nkind: Thing\nmetadata:\n  name: t\nitems:\n"
+            thing += "".join(f"- {item}\n" for item in items)
+            return _package(
+                {
+                    **_below("crds", _package({"crd.yaml": File(crd.encode())})),
+                    **_below("app", _package({"thing.yaml": File(thing.encode())})),
+                }
+            )
+
+        result = update_package(tree("{id: a, x: 1}"), tree("{id: a, x: 2}"), tree("{id: a, x: 1, mine: 1}", "{id: b}"))
+
+        assert result.contents == tree("{id: a, x: 2, mine: 1}", "{id: b}")
+
     def test_what_upstream_adds_below_a_deleted_one_stays_out(self) -> None:
         updated = _package(
             {**_TWO, **_below("sub/new", _package()), **_below("sub/far", {"Kptfile": _kptfile(ref="v1")})}
