@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from krm.functions.field_paths import EACH, FieldTypeError
+_EACH = "[]"
+"""In a path: every element of the list."""
 
 Labels = Sequence[tuple[str, str]]
+"""Keys and values, in the order in which they are written."""
+
+
+class FieldTypeError(Exception):
+    """A field on the way to labels is not what the table says; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,9 @@ def _kinds(*names: str) -> frozenset[tuple[str | None, str]]:
 
 
 def _place(path: str, *, create: bool) -> _Place:
-    first, _, rest = path.partition(f"/{EACH}/")
+    first, _, rest = path.partition(f"/{_EACH}/")
     then = _place(rest, create=create) if rest else None
-    return _Place(tuple(first.split("/")), create, then)
+    return _Place(tuple(first.split("/")), create and then is None, then)
 
 
 def _rules(kinds: frozenset[tuple[str | None, str]], base: str, *places: _Place) -> tuple[_Rule, ...]:
@@ -127,10 +133,9 @@ def write_labels(data: dict[str, Any], plan: Plan, labels: Labels) -> int:
 
 
 def _write(owner: dict[str, Any], place: _Place, labels: Labels) -> int:
-    then = place.then
-    create = place.create and then is None
-    if then is not None:
-        return _write_each(owner, place, then, labels)
+    if place.then is not None:
+        return _write_each(owner, place, place.then, labels)
+    create = place.create
     for name in place.path:
         value = owner.get(name)
         if value is None:

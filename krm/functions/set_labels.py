@@ -16,9 +16,8 @@ from krm.functions.config_values import (
     text_map,
     unknown_kind,
 )
-from krm.functions.field_paths import FieldTypeError
 from krm.functions.images import Version
-from krm.functions.label_places import Labels, label_plan, write_labels
+from krm.functions.label_places import FieldTypeError, Labels, label_plan, write_labels
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
 from krm.package.resource_identity import is_local_config
