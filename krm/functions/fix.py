@@ -78,7 +78,7 @@ def _packages(items: list[Resource]) -> list[_Package]:
     }
     for item in items:
         directory = posixpath.dirname(item.root_path)
-        while directory not in packages and directory:
+        while directory not in packages and directory.strip("/"):
             directory = posixpath.dirname(directory)
         if directory in packages:
             packages[directory].resources.append(item)

@@ -225,6 +225,12 @@ def test_each_package_is_fixed_by_its_own_kptfile() -> None:
     assert '{"$kpt-set":"list"}' in files["y.yaml"]
 
 
+def test_resources_of_no_package_are_left_alone() -> None:
+    files, _ = _fixed(("sub/Kptfile", ALPHA1), ("/abs/x.yaml", RESOURCE), ("other/y.yaml", RESOURCE))
+
+    assert files["/abs/x.yaml"] == files["other/y.yaml"] == RESOURCE
+
+
 def test_file_that_is_there_is_not_overwritten() -> None:
     files, _ = _fixed(("Kptfile", ALPHA2), ("setters.yaml", FUNCTION))
 
