@@ -12,10 +12,10 @@ from krm.package.documents import Document
 from krm.package.kptfile_schema import KPTFILE
 from krm.package.merge.associative_lists import ListKeys
 from krm.package.merge.comment_merge import merge_comments
-from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog
+from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog, OnConflict
 from krm.package.merge.field_merge import FieldMerge, merge_fields
 from krm.package.merge.function_names import FUNCTION_LISTS, PREFIX, name_functions, without_names
-from krm.package.merge.kptfile_text import only_document, read_version, restored, rewritten
+from krm.package.merge.kptfile_text import Version, only_document, read_version, restored, rewritten
 from krm.package.merge.subpackages import Trees, is_kptfile
 from krm.package.yaml_edit_text import edit_document
 
@@ -53,32 +53,11 @@ def merge_kptfiles(
     before = read_version(origin, f"{path} (origin)")
     upstream = read_version(updated, f"{path} (updated)")
     here = read_version(local, f"{path} (local)")
-    (named_before, named_upstream, named_here), lists = name_functions([before.meaning, upstream.meaning, here.meaning])
     log = ConflictLog()
-    merged = merge_fields(
-        _merged_part(named_before),
-        _merged_part(named_upstream),
-        _merged_part(named_here),
-        lists=ListKeys(infer=True),
-        on_conflict=log.within(file=path),
-    )
-    for kind in FUNCTION_LISTS:
-        _follow_upstream_order(merged, kind, named_before, named_here)
-    wanted = _wanted(named_here, {} if merged.value is ABSENT else merged.value)
-    if update_upstream:
-        wanted |= {name: upstream.meaning[name] for name in _UPSTREAM_SECTIONS if name in upstream.meaning}
-    values = restored(wanted, KPTFILE, replace(here, meaning=named_here), replace(upstream, meaning=named_upstream))
-    conflicts = [replace(one, path=one.path.replace(f"[name={PREFIX}", "[function=")) for one in log.conflicts]
-    values = without_names(values, lists)
-
-    def change(document: Document) -> str:
-        text = edit_document(document.text, values, document.data)
-        if updated is None or not any(b"#" in data for data in (origin or b"", updated, local)):
-            return text
-        states = (only_document(origin) if origin is not None else None, only_document(updated), document)
-        return merge_comments(text, replace(merged, value=values), states)
-
-    return MergedKptfile(rewritten(local, change), tuple(conflicts))
+    merged = _merged_values(before, upstream, here, log.within(file=path), update_upstream=update_upstream)
+    text = rewritten(local, lambda document: _merged_text(origin, updated, document, merged))
+    conflicts = (replace(one, path=one.path.replace(f"[name={PREFIX}", "[function=")) for one in log.conflicts)
+    return MergedKptfile(text, tuple(conflicts))
 
 
 def merge_package_kptfile(trees: Trees) -> tuple[File, tuple[Conflict, ...]]:
@@ -96,6 +75,31 @@ def merge_package_kptfile(trees: Trees) -> tuple[File, tuple[Conflict, ...]]:
         update_upstream=True,
     )
     return File(merged.data, here.mode), merged.conflicts
+
+
+def _merged_values(
+    origin: Version, updated: Version, local: Version, on_conflict: OnConflict, *, update_upstream: bool
+) -> FieldMerge:
+    """Return the values that local is to have, and where the elements of its lists came from."""
+    (before, upstream, here), lists = name_functions([origin.meaning, updated.meaning, local.meaning])
+    merged = merge_fields(
+        *map(_merged_part, (before, upstream, here)), lists=ListKeys(infer=True), on_conflict=on_conflict
+    )
+    for kind in FUNCTION_LISTS:
+        _follow_upstream_order(merged, kind, before, here)
+    wanted = _wanted(here, {} if merged.value is ABSENT else merged.value)
+    if update_upstream:
+        wanted |= {name: upstream[name] for name in _UPSTREAM_SECTIONS if name in upstream}
+    values = restored(wanted, KPTFILE, replace(local, meaning=here), replace(updated, meaning=upstream))
+    return replace(merged, value=without_names(values, lists))
+
+
+def _merged_text(origin: bytes | None, updated: bytes | None, local: Document, merged: FieldMerge) -> str:
+    text = edit_document(local.text, merged.value, local.data)
+    if updated is None or not ("#" in local.text or b"#" in updated or b"#" in (origin or b"")):
+        return text
+    states = (only_document(origin) if origin is not None else None, only_document(updated), local)
+    return merge_comments(text, merged, states)
 
 
 def _merged_part(kptfile: dict[str, Any]) -> dict[str, Any]:
