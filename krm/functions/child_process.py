@@ -1,7 +1,7 @@
 """One child process with bytes in, bytes out, and limits on time and output that it cannot get around.
 
 It leads a process group of its own, which is killed as a whole when a limit is reached, when the caller is
-interrupted, and for what is left of it when it ends. Source: ``kpt.md`` 2.13 and 2.15.
+interrupted or killed, and for what is left of it when it ends. Source: ``kpt.md`` 2.13 and 2.15.
 """
 
 import os
@@ -26,6 +26,9 @@ _LINGER_SECONDS = 0.5
 """How long what a child left in its pipes may take to arrive after its end."""
 _REAP_SECONDS = 5.0
 """How long a killed child may take to be gone."""
+_SHELL = "/bin/sh"
+_GUARD = 'read -r _; kill -s KILL -- "-$1"; shift; [ $# -eq 0 ] || exec "$@"'
+"""Reads from a pipe that only the caller can write to, which ends when the caller does, however that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,12 @@ def run_child(
     environment: Mapping[str, str],
     directory: Path | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    when_abandoned: Sequence[str] = (),
 ) -> Finished:
     """Run a program to its end, or to its limits; blocking.
 
-    ``directory`` is the working directory, that of this process when None.
+    ``directory`` is the working directory, that of this process when None. ``when_abandoned`` is a command that
+    is run, after the child was killed, when this process has died before the child's end.
 
     Raises:
         CannotStart: the program is not there or is no program; nothing ran.
@@ -84,10 +89,14 @@ def run_child(
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CannotStart(f"cannot start {arguments[0]!r}: {reason}") from None
+    guard = None
     try:
+        guard = _guard(child.pid, when_abandoned, environment)
         exchange = _Exchange(child, stdin, limits)
         problem = exchange.run()
     finally:
+        # First the guard: once the child is collected, its group's number may become somebody else's.
+        _dismiss(guard)
         _kill_group(child)
         with suppress(subprocess.TimeoutExpired):  # one that runs as another user cannot be killed
             child.wait(_REAP_SECONDS)
@@ -182,6 +191,29 @@ def _has_ended(child: subprocess.Popen[bytes]) -> bool:
     if child.returncode is not None:
         return True
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _guard(group: int, when_abandoned: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
+    """Start what kills the child's group when this process dies; None on a machine without a shell."""
+    try:
+        return subprocess.Popen(
+            [_SHELL, "-c", _GUARD, _SHELL, str(group), *when_abandoned],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+
+
+def _dismiss(guard: subprocess.Popen[bytes] | None) -> None:
+    if guard is not None:
+        guard.kill()
+        guard.wait()
+        if guard.stdin is not None:
+            guard.stdin.close()
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> None:

@@ -120,7 +120,13 @@ class ContainerRunner:
         try:
             call = ExternalCall.of(resources)
             arguments = self._arguments(full, name)
-            finished = run_child(arguments, call.stdin, environment=self._environment, limits=self._options.limits)
+            finished = run_child(
+                arguments,
+                call.stdin,
+                environment=self._environment,
+                limits=self._options.limits,
+                when_abandoned=(self._options.runtime.value, "rm", "-f", name),
+            )
             is_over = not finished.problem
         except (MalformedResourceList, CannotStart) as error:
             is_over = True

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -98,6 +99,34 @@ def test_interrupted_caller_leaves_nothing_running(tmp_path: Path) -> None:
         _run(f"echo $$ > {note}; sleep 60")
 
     assert _gone_within(int(note.read_text()), 5)
+
+
+def test_killed_caller_leaves_nothing_running_and_its_cleaning_up_is_done(tmp_path: Path) -> None:
+    note, cleaned = tmp_path / "pid", tmp_path / "cleaned"
+    program = (
+        "from krm.functions.child_process import run_child\n"
+        f"run_child(['sh', '-c', 'sleep 60 & echo $! > {note}; sleep 60'], b'', environment={ENVIRONMENT!r},"
+        f" when_abandoned=['touch', {str(cleaned)!r}])\n"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 30
+    while not (note.exists() and note.read_text().endswith("\n")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    caller.kill()
+    caller.wait()
+
+    assert _gone_within(int(note.read_text()), 5)
+    while not cleaned.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert cleaned.exists()
+
+
+def test_child_that_ended_is_not_cleaned_up_after(tmp_path: Path) -> None:
+    run_child(["true"], b"", environment=ENVIRONMENT, when_abandoned=["touch", str(tmp_path / "cleaned")])
+
+    time.sleep(0.2)
+    assert not (tmp_path / "cleaned").exists()
 
 
 def test_child_sees_the_environment_it_is_given_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
