@@ -12,6 +12,7 @@ from krm.package.merge.associative_lists import ListKeys, inline_schemas, may_ha
 from krm.package.merge.comment_merge import MERGE_KEY, merge_comments
 from krm.package.merge.conflicts import ABSENT, Conflict, ConflictLog, Kept, OnConflict, shown
 from krm.package.merge.field_merge import FieldMerge, merge_fields
+from krm.package.merge.spelling import keep_spelling
 from krm.package.resource_identity import UPSTREAM_IDENTIFIER
 from krm.package.yaml_edit_text import edit_document
 from krm.package.yaml_reader import read_document, same
@@ -110,9 +111,10 @@ def _merged_text(
     )
     if merged.value is ABSENT:
         return None
-    text = edit_document(local.text, merged.value, local.data)
+    states = origin, updated, local
+    text = keep_spelling(edit_document(local.text, merged.value, local.data), merged, states)
     if _may_change_comments(origin, updated, local, text, merged):
-        text = merge_comments(text, merged, (origin, updated, local))
+        text = merge_comments(text, merged, states)
     return text
 
 

@@ -204,3 +204,29 @@ def test_aliases_keep_agreeing_with_their_anchor() -> None:
     result = merged("a: {k: 1}\nb: {k: 1}\nc: 1\n", "a: {k: 2}\nb: {k: 1}\nc: 2\n", local)
 
     assert read_document(result or "") == {"a": {"k": 2}, "b": {"k": 1}, "c": 2}
+
+
+@pytest.mark.parametrize(
+    ("origin", "updated", "local", "expected"),
+    [
+        pytest.param("a: 1.9\n", "a: 1.10\n", "a: 1.9\nz: 0\n", "a: 1.10\nz: 0\n", id="float"),
+        pytest.param("a: 1.1\n", "a: 1.10\n", "a: 1.1\nz: 0\n", "a: 1.10\nz: 0\n", id="only-the-spelling"),
+        pytest.param("a: 1.1\n", "a: 1.10\n", "a: 1.100\n", "a: 1.100\n", id="only-the-spelling-by-both"),
+        pytest.param("a: 1\n", "a: 0644\n", "a: 1\nz: 0\n", "a: 0644\nz: 0\n", id="octal"),
+        pytest.param("a: 1\n", "a: 1\nb: 1e3\nc: yes\nd: .5\n", "a: 2\n", "a: 2\nb: 1e3\nc: yes\nd: .5\n", id="added"),
+        pytest.param("l: [1]\n", "l: [1, 0x1F]\n", "l: [1] # mine\n", "l: [1, 0x1F] # mine\n", id="in-lists"),
+        pytest.param(
+            "l:\n- 1.10\n- 2\n",
+            "l:\n- 2\n- 1.10\n- 3.0\n",
+            "# h\nl:\n- 1.10\n- 2\n",
+            "# h\nl:\n- 2\n- 1.10\n- 3.0\n",
+            id="moved",
+        ),
+        pytest.param(
+            "a: 1\n", "a: 99999999999999999999\n", "a: 1\nz: 0\n", "a: 99999999999999999999\nz: 0\n", id="large"
+        ),
+        pytest.param("a: &x 1\n", "a: &x 2.0\nb: *x\n", "a: 1\nz: 0\n", "a: 2.0\nz: 0\nb: 2.0\n", id="anchored"),
+    ],
+)
+def test_numbers_are_spelled_as_upstream_spells_them(origin: str, updated: str, local: str, expected: str) -> None:
+    assert merged(origin, updated, local) == expected
