@@ -12,7 +12,7 @@ from krm.package.yaml_edit_text import EDIT_WAYS, edit_document
 from krm.package.yaml_reader import plain_copy, read_document, same
 
 PLACES = 20
-"""Per file; ``tests/tools/corpus_fidelity.py`` takes more."""
+"""Per file; ``corpus_fidelity.py`` beside this takes more, for large documents, too."""
 _LARGE = 8 << 10
 """Characters; the places of a larger document are changed in one edit, for the time's sake."""
 SHARES = 4

@@ -14,7 +14,7 @@ from krm.package.yaml_reader import plain_copy, read_document, same
 
 _RANDOM = st.randoms(use_true_random=False)
 _GENERATED = settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
