@@ -174,6 +174,8 @@ def _look_ahead(work: _Render, rendered: Rendered, by_file: ByFile) -> list[Repe
         following, by_file = again.run(known)
         if not steps.is_deterministic or following.failed or following.status is None:
             break
+        if _KPTFILE not in following.contents:
+            break
         if _without_kptfile(following.contents) != _without_kptfile(rendered.contents):
             break
         kptfile = following.contents[_KPTFILE].data

@@ -94,6 +94,17 @@ def test_function_that_sees_the_status_is_not_fooled() -> None:
         assert remembered == plain
 
 
+def test_function_that_deletes_the_kptfile_the_second_time_only_is_no_fixpoint() -> None:
+    def delete_last(items: list[Resource]) -> list[Resource]:
+        return items[:-1]
+
+    runner, cache = OwnFunctions(delete_last), RenderCache(PLENTY)
+    first = _rendered(package(mutate("x"), a_yaml=CONFIG_MAP), runner, cache)
+
+    assert set(first.contents) == {"Kptfile"}
+    assert _rendered(first.contents, runner, cache).contents == {}
+
+
 def test_what_may_come_out_differently_is_not_remembered() -> None:
     runner, cache = OwnFunctions(_mark, deterministic=False), RenderCache(PLENTY)
     contents = package(mutate("x"), a_yaml=CONFIG_MAP)

@@ -9,7 +9,7 @@ from render_packages import CONFIG_MAP, OwnFunctions, mutate, package
 from krm.functions import step_cache
 from krm.functions.pipeline import render
 from krm.functions.resource import Resource
-from krm.functions.runner import FunctionResult, ResourceList
+from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.functions.size_bound import SizeBound
 from krm.functions.step_cache import StepCache
 
@@ -91,6 +91,34 @@ def test_any_difference_of_the_input_runs_the_function(other: Resource) -> None:
     first = Resource({"apiVersion": "v1", "kind": "B"}, path="a.yaml")
     for resource in (first, first, first, other):
         cache.run("x:v1", ResourceList([resource]), call)
+
+    assert calls == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        FunctionConfig({"a": "c"}, "f.yaml", {"a": 1}, "a: 1 # one\n"),
+        FunctionConfig({"a": "1"}, "g.yaml", {"a": 1}, "a: 1 # one\n"),
+        FunctionConfig({"a": "1"}, "f.yaml", {"a": "1"}, "a: 1 # one\n"),
+        FunctionConfig({"a": "1"}, "f.yaml", {"a": 1}, "a: 1 # two\n"),
+        None,
+    ],
+    ids=["data", "path", "types", "comment", "none"],
+)
+def test_any_difference_of_the_configuration_runs_the_function(other: FunctionConfig | None) -> None:
+    calls = 0
+
+    def call(resources: ResourceList) -> FunctionResult:
+        nonlocal calls
+        calls += 1
+        time.sleep(0.01)
+        return FunctionResult(resources.items)
+
+    cache = StepCache(1 << 20)
+    config = FunctionConfig({"a": "1"}, "f.yaml", {"a": 1}, "a: 1 # one\n")
+    for given in (config, config, config, other):
+        cache.run("x:v1", ResourceList([Resource({"kind": "B"}, path="a.yaml")], given), call)
 
     assert calls == 3
 
