@@ -74,4 +74,4 @@ def read_file(data: bytes) -> tuple[list[str], list[Document]]:
 
 def _read(text: str) -> Any:
     # Between separators there is often nothing, which needs no parser.
-    return None if not text or text.isspace() else read_document(text)
+    return read_document(text) if text.strip(" \r\n") else None

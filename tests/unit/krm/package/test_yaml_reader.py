@@ -6,6 +6,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from krm.package.documents import read_file
 from krm.package.yaml_reader import YamlError, locate_keys, read_document, read_documents, same
 
 
@@ -123,6 +124,21 @@ def test_faults_are_told_with_their_line(text: str | bytes, line: int, problem: 
 
     assert caught.value.line == line
     assert problem in caught.value.problem
+
+
+@pytest.mark.parametrize("text", ["\t", "---\n\x0b\n", "\x1c"])
+def test_blanks_that_yaml_does_not_know_are_no_empty_document(text: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        read_file(text.encode())
+
+    assert caught.value.line == text.count("\n", 0, 4) + 1
+
+
+def test_more_documents_than_any_package_has_are_refused() -> None:
+    with pytest.raises(YamlError, match="more than 20000 documents") as caught:
+        read_file(b"---\n" * 20_001)
+
+    assert caught.value.line == 20_002
 
 
 def test_last_duplicate_wins_when_not_strict() -> None:
