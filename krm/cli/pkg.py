@@ -141,8 +141,8 @@ def update(local: Path, origin: Path, updated: Path, strategy: str) -> None:
 def merge3(origin: Path, updated: Path, local: Path, update_upstream: bool, infer: str, crds: tuple[Path, ...]) -> None:
     """Print the three-way merge of one resource, or of a Kptfile by the Kptfile's rules.
 
-    An empty file stands for a resource that is not there; nothing is printed when none is left. A Kptfile is
-    recognised by --local, and its lists are always merged by name. Conflicts go to standard error.
+    An empty file stands for a resource that is not there; nothing is printed when none is left. Files of several
+    resources are merged resource by resource. A Kptfile is recognised by --local, and its lists are always merged by name. Conflicts go to standard error.
     """
     with _failures():
         from krm.package.merge.text_merge import merge_texts

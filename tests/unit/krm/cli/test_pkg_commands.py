@@ -114,6 +114,24 @@ class TestMerge3:
 
         assert (result.exit_code, result.stdout) == (0, merged)
 
+    def test_separators_and_byte_order_marks_stay(self, tmp_path: Path) -> None:
+        local = "\ufeff# top\n---\na: 1\nmine: 1\n...\n"
+
+        result = _merge3(tmp_path, "a: 1\n", "---\na: 2\n", local)
+
+        assert result.stdout == local.replace("a: 1", "a: 2")
+
+    def test_files_of_several_resources_are_merged_one_by_one(self, tmp_path: Path) -> None:
+        def text(*values: str) -> str:
+            return "---\n".join(
+                f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m{number}\ndata:\n  k: {value}\n"
+                for number, value in enumerate(values)
+            )
+
+        result = _merge3(tmp_path, text("a", "b"), text("x", "b", "new"), text("a", "mine"))
+
+        assert result.stdout == text("x", "mine", "new")
+
     def test_conflicts_go_to_standard_error(self, tmp_path: Path) -> None:
         result = _merge3(tmp_path, "a: 1\n", "a: 2\n", "a: 3\n")
 
@@ -130,9 +148,9 @@ class TestMerge3:
     @pytest.mark.parametrize(
         ("update", "message"),
         [
-            pytest.param("a: [", "porch pkg: document (updated): yaml: line 2:", id="not yaml"),
-            pytest.param("a: 1\n---\nb: 2\n", "expected one document, got 2", id="two documents"),
-            pytest.param("\ta: 1", "porch pkg: document (updated): yaml: line 1:", id="tab"),
+            pytest.param("a: [", "porch pkg: document.yaml (updated): yaml: line 2:", id="not yaml"),
+            pytest.param("a: 1\n--- b\n", "(updated): yaml: line 2: invalid document separator", id="separator"),
+            pytest.param("\ta: 1", "porch pkg: document.yaml (updated): yaml: line 1:", id="tab"),
         ],
     )
     def test_what_cannot_be_read_fails_with_a_message_and_no_output(
