@@ -35,7 +35,7 @@ class FieldMerge:
 def merge(origin: Any, updated: Any, local: Any, *, lists: ListKeys, on_conflict: OnConflict | None = None) -> Any:
     """Merge three states of one value; ABSENT stands for none, None is an explicit null.
 
-    Scalars are compared as text, so ``"1"`` equals ``1``. New fields come after the local ones, in
+    Scalars are compared as text, so that upstream's ``1`` for ``"1"`` changes no edited field. New fields come after the local ones, in
     alphabetical order. The result shares parts with its sources, which must not be changed afterwards.
     """
     return merge_fields(origin, updated, local, lists=lists, on_conflict=on_conflict).value
@@ -129,9 +129,11 @@ class _Walk:
 
     def _whole(self, place: _Place, origin: Any, updated: Any, local: Any) -> Any:
         """Merge what is not merged inside: scalars, plain lists, values of different kinds."""
+        if self._same(origin, local):
+            return updated
         if _is_scalar(origin) and _is_scalar(updated) and text_of(origin) == text_of(updated):
             return local
-        if not self._same(origin, local) and not self._same(updated, local):
+        if not self._same(updated, local):
             self._report(place, origin, updated, local, Kept.UPDATED)
         return updated
 
