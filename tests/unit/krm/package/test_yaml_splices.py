@@ -85,17 +85,17 @@ from krm.package.yaml_writer import needs_quotes, new_block, new_document, new_f
         pytest.param(
             "a:\n  - x\nb: 1\n",
             {"a": ["x"], "b": {"c": ["z"]}},
-            "a:\n  - x\nb:\n  c:\n    - y\n",
+            "a:\n  - x\nb:\n  c:\n    - z\n",
             id="lists-as-wide-as-others",
         ),
         pytest.param(
             "a:\n- x\nb: 1\n", {"a": ["x"], "b": ["z"]}, "a:\n- x\nb:\n- z\n", id="lists-as-compact-as-others"
         ),
-        pytest.param("a: [x, y, z]\n", {"a": ["x", "z"]}, "a: [x, z]\n", id="out-of-a-flow-list"),
+        pytest.param("a: [x, u, z]\n", {"a": ["x", "z"]}, "a: [x, z]\n", id="out-of-a-flow-list"),
         pytest.param(
-            "a: [\n  x, y,\n  z, w,\n]\n",
-            {"a": ["x", "y", "w"]},
-            "a: [\n  x, y,\n  w,\n]\n",
+            "a: [\n  x, u,\n  z, w,\n]\n",
+            {"a": ["x", "u", "w"]},
+            "a: [\n  x, u,\n  w,\n]\n",
             id="first-of-a-line-in-flow",
         ),
         pytest.param('a: ["x"]\n', {"a": ["x", "y"]}, 'a: ["x", "y"]\n', id="into-a-quoted-flow-list"),
