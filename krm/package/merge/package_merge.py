@@ -78,18 +78,29 @@ class _Own:
 
 def _merge_own_files(own: _Own, lists: ListKeys | None, *, update_upstream: bool) -> tuple[_Files, list[Conflict]]:
     """Merge one package without its subpackages."""
+    path = own.path_of(_KPTFILE)
+    if own.origin == own.updated:
+        # Not even read: what upstream did not change stays as it is, whatever it is.
+        merged = {name: file for name, file in own.local.items() if name != path}
+        conflicts: list[Conflict] = []
+    else:
+        merged, conflicts = _merge_files(own, lists)
+    kptfile, found = _merge_kptfile(path, own, update_upstream=update_upstream)
+    if kptfile is not None:
+        merged[path] = kptfile
+    return merged, [*found, *conflicts]
+
+
+def _merge_files(own: _Own, lists: ListKeys | None) -> tuple[_Files, list[Conflict]]:
+    """Merge all files but the Kptfile."""
     is_resource = _ResourceFiles(own)
-    kptfile_path = own.path_of(_KPTFILE)
-    others = ({p: f for p, f in tree.items() if p != kptfile_path and not is_resource(p)} for tree in own.trees())
+    kptfile = own.path_of(_KPTFILE)
+    others = ({p: f for p, f in tree.items() if p != kptfile and not is_resource(p)} for tree in own.trees())
     merged, conflicts = merge_files(*others)
     resources = merge_resources(
         *({p: f for p, f in tree.items() if is_resource(p)} for tree in own.trees()), lists=lists
     )
-    kptfile, found = _merge_kptfile(kptfile_path, own, update_upstream=update_upstream)
-    merged |= resources.files
-    if kptfile is not None:
-        merged[kptfile_path] = kptfile
-    return merged, [*found, *resources.conflicts, *conflicts]
+    return merged | resources.files, [*resources.conflicts, *conflicts]
 
 
 def _merge_kptfile(path: str, own: _Own, *, update_upstream: bool) -> tuple[File | None, Iterable[Conflict]]:

@@ -81,6 +81,17 @@ def test_an_unchanged_upstream_leaves_every_local_byte(origin: Contents, local: 
 
 @_FAST
 @given(_package(), _package())
+def test_files_that_upstream_did_not_change_keep_every_local_byte(origin: Contents, local: Contents) -> None:
+    new = {"a-new.txt": File(b"1")}
+
+    result = update_package(origin, {**origin, **new}, local)
+
+    assert result.contents == {**local, **new}
+    assert result.conflicts == ()
+
+
+@_FAST
+@given(_package(), _package())
 def test_an_unchanged_local_package_becomes_the_new_upstream(origin: Contents, updated: Contents) -> None:
     result = update_package(origin, updated, dict(origin))
 
