@@ -72,6 +72,8 @@ $(VENV)/bin/python:
 $(VENV)/.run: requirements/build.txt requirements/run.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --require-hashes --requirement requirements/build.txt --requirement requirements/run.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	@# Where Python is told not to write bytecode, every start of bin/porch would compile the sources anew.
+	$(BIN)/python -m compileall -q apiserver krm migrations storage
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt | $(VENV)/.run
