@@ -75,11 +75,19 @@ class Located:
 
 def same(one: Any, other: Any) -> bool:
     """Compare plain data as YAML does: ``1``, ``1.0`` and ``true`` differ, the order of keys does not count."""
-    if type(one) is not type(other):
+    if one is other:
+        return True
+    kind = type(one)
+    if kind is not type(other):
         return False
-    if type(one) is dict:
-        return len(one) == len(other) and all(key in other and same(item, other[key]) for key, item in one.items())
-    if type(one) is list:
+    if kind is dict:
+        if len(one) != len(other):
+            return False
+        for key, item in one.items():  # noqa: SIM110 - a generator takes twice as long
+            if key not in other or not same(item, other[key]):
+                return False
+        return True
+    if kind is list:
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - only NaN differs from itself
 
