@@ -50,8 +50,9 @@ FILES = {
 
 
 def commands(document: str) -> list[str]:
-    blocks = re.findall(r"```(?:sh)?\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line.startswith("porch ")]
+    blocks = re.findall(r"^```(.*?)\n(.*?)^```", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
+    lines = [line for kind, block in blocks if kind in ("", "sh") for line in block.splitlines()]
+    return [line for line in lines if line.startswith("porch ")]
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
