@@ -46,7 +46,7 @@ class TestMerge3:
     @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in _KPTFILE_CASES])
     def test_a_kptfile_is_merged_by_its_own_rules(self, tmp_path: Path, case: dict[str, Any]) -> None:
         option = f"--update-upstream={str(case['updateUpstream']).lower()}"
-        updated = case.get("updated", case.get("update"))
+        updated: str = case["updated"] if "updated" in case else case["update"]
 
         result = _merge3(tmp_path, case["origin"], updated, case["local"], option)
 

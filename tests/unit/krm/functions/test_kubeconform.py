@@ -47,7 +47,7 @@ def _run(text: str, directory: Path | None = None, **data: str) -> FunctionResul
 
 
 def _found(text: str, **data: str) -> list[tuple[str, str]]:
-    return [(result.get("field", {}).get("path", ""), result["message"]) for result in _run(text, **data).results]
+    return [(result.get("field", {}).get("path", ""), result["message"]) for result in _run(text, None, **data).results]
 
 
 def _custom(spec_schema: str, spec: str) -> str:

@@ -15,7 +15,7 @@ _CASES = json.loads((Path(__file__).parents[4] / "data/kpt/kptfile-merge/cases.j
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in _CASES])
 def test_kpts_own_cases_give_the_expected_data(case: dict[str, Any]) -> None:
-    updated = case.get("updated", case.get("update"))
+    updated: str = case["updated"] if "updated" in case else case["update"]
 
     merged = merge_kptfiles(
         case["origin"].encode(),
