@@ -4,6 +4,7 @@ import random
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,13 @@ class Place:
     path: Path_
 
 
-def yaml_files() -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of every YAML file, Kptfiles and JSON among them."""
+@cache
+def yaml_files() -> list[tuple[str, bytes]]:
+    """Return name and content of every YAML file, Kptfiles and JSON among them."""
+    return list(_yaml_files())
+
+
+def _yaml_files() -> Iterator[tuple[str, bytes]]:
     for archive in ARCHIVES:
         with tarfile.open(DATA / archive) as tar:
             for member in tar:
@@ -77,7 +83,7 @@ def replaced(place: Place, value: Any) -> tuple[Any, range]:
     """Return the wanted data, and the lines that may change."""
     wanted = plain_copy(place.document.data)
     owner_of(wanted, place.path)[place.path[-1]] = value
-    return wanted, Lines(place.document.text).of(place.path)
+    return wanted, lines_of(place.document.text).of(place.path)
 
 
 def removed(place: Place) -> tuple[Any, range]:
@@ -85,7 +91,7 @@ def removed(place: Place) -> tuple[Any, range]:
     wanted = plain_copy(place.document.data)
     owner = owner_of(wanted, place.path)
     del owner[place.path[-1]]
-    lines = Lines(place.document.text)
+    lines = lines_of(place.document.text)
     return wanted, lines.of(place.path[:-1]) if not owner else lines.without(place.path)
 
 
@@ -97,7 +103,13 @@ def added(place: Place, value: Any) -> tuple[Any, range]:
         owner["new-key"] = value
     else:
         owner.append(value)
-    return wanted, Lines(place.document.text).of_flow(place.path[:-1])
+    return wanted, lines_of(place.document.text).of_flow(place.path[:-1])
+
+
+@lru_cache(maxsize=16)
+def lines_of(text: str) -> "Lines":
+    """Lay a document out; the places of a file are tried one after the other."""
+    return Lines(text)
 
 
 class Lines:

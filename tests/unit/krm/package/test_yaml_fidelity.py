@@ -39,7 +39,7 @@ def test_loading_and_saving_is_the_identity() -> None:
 @pytest.mark.parametrize("change", _CHANGES)
 def test_one_scalar_changes_its_own_lines(change: str, share: int) -> None:
     faults = []
-    for name, data in list(yaml_files())[share::SHARES]:
+    for name, data in yaml_files()[share::SHARES]:
         chance = seeded(f"{change} {name}")
         for place in places(data, PLACES, chance):
             if len(place.document.text) > _LARGE:
