@@ -6,6 +6,7 @@ Source: ``porch-api.md`` 3.6, 5.2 to 5.5.
 from apiserver.engine.rendering import Renderer
 from apiserver.engine.tasks import refuse
 from apiserver.rules.revision_changes import INTERNAL
+from krm.functions.pipeline import Rendered
 from krm.meta.errors import Cause, Invalid
 from krm.package.contents import Contents, ContentsError, File, check_contents
 from krm.package.kptfile import KptfileEdit, KptfileError, edit_kptfile, parse_kptfile
@@ -26,7 +27,18 @@ async def render_checked(renderer: Renderer, name: str, contents: Contents) -> d
     rendered = await renderer.render(contents)
     if rendered.failed:
         raise refuse(name, "spec.tasks", f"error {NOT_PUSHED}{rendered.error}")
+    check_rendered(name, rendered)
     return dict(rendered.contents)
+
+
+def check_rendered(name: str, rendered: Rendered) -> None:
+    """Refuse what functions made of a package, if no package may have it: they may even delete the Kptfile.
+
+    Raises:
+        Invalid: as :func:`check_package`.
+    """
+    if rendered.steps:
+        check_package(name, rendered.contents)
 
 
 def check_package(name: str, contents: Contents) -> None:

@@ -15,7 +15,14 @@ import orjson
 from apiserver.engine.claims import Claims
 from apiserver.engine.creation import Creation
 from apiserver.engine.deletion import DeletePublishedJob
-from apiserver.engine.draft_contents import NOT_PUSHED, check_package, edit_root_kptfile, refuse_save, render_checked
+from apiserver.engine.draft_contents import (
+    NOT_PUSHED,
+    check_package,
+    check_rendered,
+    edit_root_kptfile,
+    refuse_save,
+    render_checked,
+)
 from apiserver.engine.draft_writing import DraftWriter, preview
 from apiserver.engine.package_index import REPOSITORY, PackageIndex
 from apiserver.engine.publish import PublishJob
@@ -166,6 +173,7 @@ class PackageService:
         rendered = await self._renderer.render(contents)
         if rendered.failed:
             raise refuse_save(name, "spec.resources", f"error {NOT_PUSHED}{rendered.error}")
+        check_rendered(name, rendered)
         task = {"type": "render"}
         saved = await self._writer.save(
             held, body, rendered.contents, entry, self_commit(body), task, user, dry_run=dry_run

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from apiserver.commands import EXIT_REFUSED, EXIT_USAGE, announce, cli
 from apiserver.auth.certificates import Files
+from apiserver.commands import EXIT_REFUSED, EXIT_USAGE, announce, cli
 from apiserver.settings import Settings
 
 
