@@ -1,18 +1,36 @@
 """YAML text → plain data, fast and with limits.
 
-A builder over libyaml's events, because no library has Kubernetes' scalar rules: ``yes`` and ``on``
-are booleans, ``0777`` is octal, dates and sexagesimals stay text. Nothing is constructed but dicts,
-lists, strings, numbers, booleans and None; mapping keys are always text. Comments and styles are not
-here: edits keep them in ``yaml_edit_text``. Source: ``libraries.md`` 2.3–2.4, ``kpt.md`` 7.
+A builder over libyaml's events, because no library has Kubernetes' scalar rules (``yaml_scalars``).
+Nothing is constructed but dicts, lists, strings, numbers, booleans and None; mapping keys are always
+text. Comments and styles are not here: edits keep them in ``yaml_edit_text``. Source: ``libraries.md``
+2.3–2.4, ``kpt.md`` 7.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 import yaml
 from yaml.cyaml import CParser  # type: ignore[attr-defined] # the stubs forgot to export it
+
+from krm.package.yaml_scalars import TAGGED, resolve_scalar, text_scalar
+
+__all__ = [
+    "ALIAS_BUDGET",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "DuplicateKey",
+    "Located",
+    "YamlError",
+    "decoded",
+    "locate_keys",
+    "plain_copy",
+    "read_document",
+    "read_documents",
+    "resolve_scalar",
+    "same",
+    "text_scalar",
+]
 
 MAX_BYTES = 16 << 20
 """Of one text; far above any package file, far below what would hurt the process."""
@@ -24,26 +42,6 @@ ALIAS_BUDGET = 100_000
 # Names of the module, because the loop over events asks for them all the time.
 _SCALAR_EVENT, _ALIAS_EVENT = yaml.ScalarEvent, yaml.AliasEvent
 _MAPPING_START, _SEQUENCE_START = yaml.MappingStartEvent, yaml.SequenceStartEvent
-
-_TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
-_FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
-_NULL = frozenset(("", "~", "null", "Null", "NULL"))
-_WORDS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False), **dict.fromkeys(_NULL)}
-_NUMBER_START = frozenset("+-.0123456789")
-_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
-_RADIXES = (
-    (re.compile(r"([-+]?)0[xX]([0-9a-fA-F]+)\Z"), 16),
-    (re.compile(r"([-+]?)0[oO]?([0-7]+)\Z"), 8),
-    (re.compile(r"([-+]?)0[bB]([01]+)\Z"), 2),
-)
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
-_SPECIAL = {
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-}
-_LONGEST_INT = 400
-"""Characters; longer integers are read as floats, as Go does with what overflows."""
 
 
 class YamlError(ValueError):
@@ -90,18 +88,6 @@ def same(one: Any, other: Any) -> bool:
     if kind is list:
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - only NaN differs from itself
-
-
-def resolve_scalar(text: str) -> Any:
-    """Return the value a plain scalar stands for: None, bool, int, float or the text itself."""
-    if text in _WORDS:
-        return _WORDS[text]
-    return _number(text) if text[0] in _NUMBER_START else text
-
-
-def text_scalar(text: str) -> Any:
-    """Return the text of a plain scalar, None for a null: how typed string fields are decoded."""
-    return None if text in _NULL else text
 
 
 def read_documents(text: str | bytes, *, strict: bool = True, as_text: bool = False) -> list[Any]:
@@ -153,19 +139,6 @@ def decoded(text: str | bytes) -> str:
         return text.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise YamlError("invalid UTF-8", text.count(b"\n", 0, error.start) + 1) from None
-
-
-def _number(text: str) -> Any:
-    """Read what begins like a number as go-yaml does: underscores count nowhere but behind a leading dot."""
-    digits = text.replace("_", "") if "_" in text and text[0] != "." else text
-    if len(digits) < _LONGEST_INT:
-        if _DECIMAL.match(digits):
-            return int(digits)
-        if digits.lstrip("+-").startswith("0"):
-            for pattern, base in _RADIXES:
-                if found := pattern.match(digits):
-                    return int(found[1] + found[2], base)
-    return float(digits) if _FLOAT.match(digits) else _SPECIAL.get(text, text)
 
 
 _MERGE = "<<"
@@ -323,9 +296,9 @@ class _Builder:
 
     def _tagged_scalar(self, event: Any) -> Any:
         tag = event.tag
-        if tag in _TAGGED and self._scalar is resolve_scalar:
+        if tag in TAGGED and self._scalar is resolve_scalar:
             try:
-                return _TAGGED[tag](event.value)
+                return TAGGED[tag](event.value)
             except ValueError:
                 raise YamlError(f"cannot decode {event.value!r} as {tag}", _line(event)) from None
         return event.value
@@ -381,33 +354,3 @@ def _merge(data: dict[str, Any], source: Any, line: int) -> None:
             raise YamlError("map merge requires map or sequence of maps as the value", line)
         for key, value in mapping.items():
             data.setdefault(key, value)
-
-
-def _tagged_int(text: str) -> int:
-    value = resolve_scalar(text)
-    if type(value) is not int:
-        raise ValueError(text)
-    return value
-
-
-def _tagged_float(text: str) -> float:
-    value = resolve_scalar(text)
-    if type(value) not in (int, float):
-        raise ValueError(text)
-    return float(value)
-
-
-def _tagged_bool(text: str) -> bool:
-    value = _WORDS.get(text)
-    if value is None:
-        raise ValueError(text)
-    return value
-
-
-_TAGGED: dict[str, Callable[[str], Any]] = {
-    "tag:yaml.org,2002:str": str,
-    "tag:yaml.org,2002:int": _tagged_int,
-    "tag:yaml.org,2002:float": _tagged_float,
-    "tag:yaml.org,2002:bool": _tagged_bool,
-    "tag:yaml.org,2002:null": lambda _: None,
-}

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from krm.package.yaml_reader import resolve_scalar
+from krm.package.yaml_scalars import resolve_scalar
 
 _TIME = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt \t].*)?\Z")
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z")
