@@ -6,6 +6,7 @@ reads them. Source: ``libraries.md`` 2.3, ``kpt.md`` 7.3.
 
 import re
 from collections.abc import Callable
+from math import isinf
 from typing import Any
 
 _TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
@@ -26,7 +27,7 @@ _SPECIAL = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _LONGEST_INT = 400
-"""Characters; longer integers are read as floats, as Go does with what overflows."""
+"""Characters; longer integers are read as floats, and so are text when they are out of range."""
 
 
 def resolve_scalar(text: str) -> Any:
@@ -51,7 +52,11 @@ def _number(text: str) -> Any:
             for pattern, base in _RADIXES:
                 if found := pattern.match(digits):
                     return int(found[1] + found[2], base)
-    return float(digits) if _FLOAT.match(digits) else _SPECIAL.get(text, text)
+    if _FLOAT.match(digits):
+        value = float(digits)
+        # Go reads no number that is out of range.
+        return text if isinf(value) else value
+    return _SPECIAL.get(text, text)
 
 
 def _tagged_int(text: str) -> int:
@@ -65,7 +70,10 @@ def _tagged_float(text: str) -> float:
     value = resolve_scalar(text)
     if type(value) not in (int, float):
         raise ValueError(text)
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(text) from None
 
 
 def _tagged_bool(text: str) -> bool:

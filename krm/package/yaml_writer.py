@@ -76,7 +76,8 @@ def _unquoted(text: str) -> str:
         return double_quoted(text)
     if _SAFE.match(text):
         return text
-    return new_flow(text)
+    # libyaml's emitter would escape what lies outside the basic plane.
+    return _single_quoted(text) if text.isprintable() and not text.isascii() else new_flow(text)
 
 
 def _single_quoted(text: str) -> str:

@@ -19,6 +19,7 @@ from krm.package.yaml_writer import needs_quotes, new_block, new_document, new_f
         pytest.param("a: x\n", {"a": "2020-01-01"}, 'a: "2020-01-01"\n', id="date-is-quoted"),
         pytest.param("a: x\n", {"a": "1:30"}, 'a: "1:30"\n', id="sexagesimal-is-quoted"),
         pytest.param("a: x\n", {"a": "- b"}, "a: '- b'\n", id="syntax-is-quoted"),
+        pytest.param("a: x\n", {"a": "😀 é"}, "a: '😀 é'\n", id="no-letter-is-escaped"),
         pytest.param('a: "3"\n', {"a": 3}, "a: 3\n", id="number-in-place-of-text"),
         pytest.param("a:\nb: 1\n", {"a": "x", "b": 1}, "a: x\nb: 1\n", id="no-value-yet"),
         pytest.param("a: # c\n", {"a": "x"}, "a: x # c\n", id="comment-in-place-of-a-value"),
