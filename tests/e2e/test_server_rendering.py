@@ -104,7 +104,7 @@ def test_a_large_package_renders_in_a_worker_and_keeps_its_comments(app: Revisio
 def test_a_worker_that_is_killed_while_it_renders_costs_the_client_nothing(
     app: Revision, porch_server: PorchProcess
 ) -> None:
-    contents = {"Kptfile": kptfile(app, LABELS), **many(2500)}
+    contents: dict[str, str | None] = {"Kptfile": kptfile(app, LABELS), **many(2500)}
     client = porch_server.client(app.porch.namespace)
     answers: list[Answer] = []
     saving = threading.Thread(target=lambda: answers.append(client.save(app.name, contents)))
@@ -162,7 +162,7 @@ def test_a_script_that_never_ends_is_refused_while_others_are_served(app: Revisi
     before = app.snapshot()
     client = porch_server.client(app.porch.namespace)
     answers: list[Answer] = []
-    contents = {"Kptfile": kptfile(app, script("while True:\n    pass"))}
+    contents: dict[str, str | None] = {"Kptfile": kptfile(app, script("while True:\n    pass"))}
     saving = threading.Thread(target=lambda: answers.append(client.save(app.name, contents)))
     saving.start()
     served = 0
@@ -189,7 +189,9 @@ def test_a_function_that_deletes_the_kptfile_is_refused(app: Revision) -> None:
 
 
 def test_workers_end_with_a_server_that_is_killed(app: Revision, porch_server: PorchProcess) -> None:
-    accepted(app.porch.save(app.name, {"Kptfile": kptfile(app, LABELS), **many(300)}))
+    accepted(
+        app.porch.save(app.name, {"Kptfile": kptfile(app, LABELS), **many(310)})
+    )  # not remembered from another test
     pids = workers(porch_server)
     assert pids
     porch_server.kill()
@@ -199,4 +201,7 @@ def test_workers_end_with_a_server_that_is_killed(app: Revision, porch_server: P
 
     eventually(ended)
     porch_server.start()
-    assert "team: blue" in app.files["settings-7.yaml"]
+    client = porch_server.client(app.porch.namespace)
+    files = client.resources(app.name).object["spec"]["resources"]
+    client.close()
+    assert "team: blue" in files["settings-7.yaml"]
