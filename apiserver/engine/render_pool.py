@@ -44,7 +44,8 @@ class _Worker:
             sys.executable, "-I", "-m", "apiserver.engine.render_worker", stdin=pipe, stdout=pipe
         )
         worker = cls(process)
-        worker._send(frame(options))
+        with suppress(BrokenPipeError):  # one that has ended already is found out when it is to render
+            worker._send(frame(options))
         return worker
 
     async def render(self, contents: Contents) -> Answer:
@@ -76,6 +77,8 @@ class _Worker:
     def _send(self, data: bytes) -> None:
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101 - it was asked for
+        if stdin.is_closing():  # uvloop would raise a RuntimeError
+            raise BrokenPipeError
         # No drain: the worker reads ahead, and a render that is answered has been read.
         stdin.write(data)
 
