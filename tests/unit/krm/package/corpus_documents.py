@@ -90,9 +90,11 @@ def removed(place: Place) -> tuple[Any, range]:
     """The same for a deletion: what an emptied collection becomes changes the line of its key, too."""
     wanted = plain_copy(place.document.data)
     owner = owner_of(wanted, place.path)
-    del owner[place.path[-1]]
+    gone = owner.pop(place.path[-1])
     lines = lines_of(place.document.text)
-    return wanted, lines.of(place.path[:-1]) if not owner else lines.without(place.path)
+    # Of equal items, the data does not tell which one went.
+    is_one_of_many = isinstance(owner, list) and any(same(item, gone) for item in owner)
+    return wanted, lines.of(place.path[:-1]) if not owner or is_one_of_many else lines.without(place.path)
 
 
 def added(place: Place, value: Any) -> tuple[Any, range]:
