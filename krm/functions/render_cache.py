@@ -64,7 +64,7 @@ class RenderCache:
         changed = {path: file for path, file in rendered.contents.items() if given.get(path) != file}
         removed = tuple(path for path in given if path not in rendered.contents)
         memory = _Memory(replace(rendered, contents=changed), removed)
-        key, size = _key(given), len(pickle.dumps(memory))
+        key, size = _key(given), _size(memory)
         with self._lock:
             self._memories.put(key, memory, size)
 
@@ -87,6 +87,12 @@ def _repeated(rendered: Rendered) -> Iterator[tuple[Contents, Rendered]]:
             ),
         )
         contents = following
+
+
+def _size(memory: _Memory) -> int:
+    """Return about how many bytes a memory holds; files are counted and not copied, which would take the interpreter."""
+    files = sum(len(path) + len(file.data) for path, file in memory.rendered.contents.items())
+    return files + len(pickle.dumps((replace(memory.rendered, contents={}), memory.removed)))
 
 
 def _key(contents: Contents) -> bytes:
