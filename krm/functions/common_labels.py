@@ -1,7 +1,7 @@
 """``set-labels`` v0.1: kustomize's commonLabels, which also adds to selectors it finds. Source: ``kpt.md`` 4.5, end."""
 
 from krm.functions.config_values import ConfigKind, text_map
-from krm.functions.map_specs import MapSpec, MapSpecError, MapSpecs, read_map_specs
+from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, read_field_specs
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.functions.unique_resources import TwinError, refuse_twins
 
@@ -9,16 +9,16 @@ _KINDS = ("SetLabels", "SetLabelConfig")
 """The configuration's kind, and what it was called before."""
 
 
-def _specs(path: str, *kinds: str, create: bool) -> list[MapSpec]:
+def _specs(path: str, *kinds: str, create: bool) -> list[FieldSpec]:
     """Return the specs of a path for ``group/version/Kind``s; empty parts match all."""
     parts = (kind.split("/") for kind in kinds)
-    return [MapSpec(path, group, version, kind, create=create) for group, version, kind in parts]
+    return [FieldSpec(path, group, version, kind, create=create) for group, version, kind in parts]
 
 
 _REPLICATED = ("//Deployment", "//ReplicaSet", "//DaemonSet", "apps//StatefulSet")
 _SPREAD = ("apps//Deployment", "apps//StatefulSet")
 _SPECS = (
-    MapSpec("metadata/labels", create=True),
+    FieldSpec("metadata/labels", create=True),
     *_specs("spec/selector", "/v1/Service", "/v1/ReplicationController", create=True),
     *_specs("spec/selector/matchLabels", *_REPLICATED, create=True),
     *_specs("spec/selector/matchLabels", "batch//Job", "policy//PodDisruptionBudget", create=False),
@@ -54,15 +54,15 @@ def set_common_labels(resources: ResourceList) -> FunctionResult:
         refuse_twins(resources.items)
         for item in resources.items:
             for spec in specs.of(item.data):
-                for found in spec.maps_in(item.data):
+                for found in spec.maps_of(item.data):
                     found.update(labels)
-    except (_ConfigError, MapSpecError, TwinError) as error:
+    except (_ConfigError, FieldSpecError, TwinError) as error:
         message = str(error)
         return FunctionResult.failure(resources, [{"message": message, "severity": "error"}], f"[error]: {message}")
     return FunctionResult(resources.items)
 
 
-def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], MapSpecs]:
+def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], FieldSpecs]:
     """Return the labels in order, and the specs."""
     kind = ConfigKind.of(config) if config else None
     if config is None or kind is None or not (kind.is_config_map or kind.kind in _KINDS):
@@ -71,7 +71,7 @@ def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], MapSpecs]
     if not labels:
         raise _ConfigError("failed to configure function: input label list cannot be empty")
     try:
-        specs = read_map_specs(config, "additionalLabelFields", "fieldSpecs")
-    except MapSpecError as error:
+        specs = read_field_specs(config, "additionalLabelFields", "fieldSpecs")
+    except FieldSpecError as error:
         raise _ConfigError(f"failed to configure function: {error}") from None
-    return dict(sorted(labels.items())), MapSpecs([*specs, *_SPECS])
+    return dict(sorted(labels.items())), FieldSpecs([*specs, *_SPECS])

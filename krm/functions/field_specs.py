@@ -123,9 +123,15 @@ class FieldSpecs:
     """Several specs, found by the kind they are for."""
 
     def __init__(self, specs: Iterable[FieldSpec]) -> None:
-        self._by_kind: dict[str, list[FieldSpec]] = {}
-        for spec in specs:
-            self._by_kind.setdefault(spec.kind, []).append(spec)
+        self._specs = tuple(specs)
+        self._by_kind: dict[tuple[str, str], tuple[FieldSpec, ...]] = {}
+
+    def of(self, data: dict[str, Any]) -> tuple[FieldSpec, ...]:
+        """Return the specs for resources of the kind of ``data``, in their order."""
+        key = (str(data.get("apiVersion") or ""), str(data.get("kind") or ""))
+        if key not in self._by_kind:
+            self._by_kind[key] = tuple(spec for spec in self._specs if spec.applies_to(data))
+        return self._by_kind[key]
 
     def fields_of(self, data: dict[str, Any]) -> list[FoundField]:
         """Return the fields of a resource, each once.
@@ -133,12 +139,7 @@ class FieldSpecs:
         Raises:
             FieldSpecError: a path leads into a scalar.
         """
-        kind = str(data.get("kind") or "")
-        specs = (*self._by_kind.get(kind, ()), *self._by_kind.get("", ()))
-        if not specs:
-            return []
-        known = current_id(data)
-        found = (field for spec in specs if spec.wanted.selects(known) for field in spec.fields_in(data))
+        found = (field for spec in self.of(data) for field in spec.fields_in(data))
         return list({field.path: field for field in found}.values())
 
 

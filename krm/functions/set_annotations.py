@@ -2,9 +2,9 @@
 
 from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.config_values import ConfigKind, Json, file_of, text_map
+from krm.functions.field_specs import FieldSpec, FieldSpecError, FieldSpecs, read_field_specs
 from krm.functions.go_text import json_text
 from krm.functions.images import Version
-from krm.functions.map_specs import MapSpec, MapSpecError, MapSpecs, read_map_specs
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.functions.unique_resources import TwinError, refuse_twins
@@ -14,12 +14,12 @@ _KINDS = ("SetAnnotations", "SetAnnotationConfig")
 """The configuration's kind, and what it was called before."""
 _POD = "spec/template/metadata/annotations"
 _DEFAULTS = (
-    MapSpec("metadata/annotations", create=True),
-    MapSpec(_POD, version="v1", kind="ReplicationController", create=True),
-    *(MapSpec(_POD, kind=kind, create=True) for kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet")),
-    MapSpec(_POD, group="batch", kind="Job", create=True),
-    MapSpec("spec/jobTemplate/metadata/annotations", group="batch", kind="CronJob", create=True),
-    MapSpec("spec/jobTemplate/spec/template/metadata/annotations", group="batch", kind="CronJob", create=True),
+    FieldSpec("metadata/annotations", create=True),
+    FieldSpec(_POD, version="v1", kind="ReplicationController", create=True),
+    *(FieldSpec(_POD, kind=kind, create=True) for kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet")),
+    FieldSpec(_POD, group="batch", kind="Job", create=True),
+    FieldSpec("spec/jobTemplate/metadata/annotations", group="batch", kind="CronJob", create=True),
+    FieldSpec("spec/jobTemplate/spec/template/metadata/annotations", group="batch", kind="CronJob", create=True),
 )
 
 
@@ -33,35 +33,35 @@ def set_annotations(resources: ResourceList, version: Version) -> FunctionResult
         annotations, specs = _configure(resources.config)
         refuse_twins(resources.items)
         written = _annotate_all(resources.items, specs, annotations)
-    except (_ConfigError, MapSpecError, TwinError) as error:
+    except (_ConfigError, FieldSpecError, TwinError) as error:
         message = str(error)
         return FunctionResult.failure(resources, [{"message": message, "severity": "error"}], f"[error]: {message}")
     return FunctionResult(resources.items, _results(written, annotations) if version >= _WITH_RESULTS else [])
 
 
-def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], MapSpecs]:
+def _configure(config: FunctionConfig | None) -> tuple[dict[str, str], FieldSpecs]:
     """Return the annotations in order, and where they go."""
     kind = ConfigKind.of(config) if config else None
     if config is None or kind is None or not (kind.is_config_map or kind.kind in _KINDS):
         raise _ConfigError("failed to configure function: `functionConfig` must be a `ConfigMap` or `SetAnnotations`")
     try:
-        specs = read_map_specs(config, "additionalAnnotationFields", "fieldSpecs")
-    except MapSpecError as error:
+        specs = read_field_specs(config, "additionalAnnotationFields", "fieldSpecs")
+    except FieldSpecError as error:
         raise _ConfigError(f"failed to configure function: {error}") from None
     annotations = text_map(config, "data" if kind.is_config_map else "annotations")
     if not annotations:
         raise _ConfigError("failed to configure function: input annotation list cannot be empty")
-    return dict(sorted(annotations.items())), MapSpecs([*specs, *_DEFAULTS])
+    return dict(sorted(annotations.items())), FieldSpecs([*specs, *_DEFAULTS])
 
 
 def _annotate_all(
-    items: list[Resource], specs: MapSpecs, annotations: dict[str, str]
-) -> list[tuple[Resource, MapSpec]]:
+    items: list[Resource], specs: FieldSpecs, annotations: dict[str, str]
+) -> list[tuple[Resource, FieldSpec]]:
     """Write the annotations wherever the specs lead; return where they led to something."""
     written = []
     for item in items:
         for spec in specs.of(item.data):
-            maps = list(spec.maps_in(item.data))
+            maps = list(spec.maps_of(item.data))
             for found in maps:
                 found.update(annotations)
             if maps:
@@ -69,7 +69,7 @@ def _annotate_all(
     return written
 
 
-def _results(written: list[tuple[Resource, MapSpec]], annotations: dict[str, str]) -> list[Json]:
+def _results(written: list[tuple[Resource, FieldSpec]], annotations: dict[str, str]) -> list[Json]:
     if not written:
         return [{"message": "no annotations applied"}]
     message = f"set annotations: {json_text(annotations)}"
