@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from apiserver.engine.function_options import FunctionOptions
 from apiserver.engine.render_frames import HEADER, answer, frame
+from krm.functions.peak_memory import peak_memory
 from krm.functions.pipeline import render
 from krm.functions.step_cache import StepCache
 from krm.package.contents import File
@@ -53,8 +54,7 @@ def main() -> None:
     while True:
         contents: dict[str, File] = pickle.loads(frames.get())  # noqa: S301 - the same
         rendered = render(contents, runner, step_cache=steps, look_ahead=True)
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _RETIRE_ABOVE
-        answers.write(frame(answer(contents, rendered, retire=grown)))
+        answers.write(frame(answer(contents, rendered, retire=peak_memory() > _RETIRE_ABOVE)))
         answers.flush()
 
 

@@ -12,6 +12,7 @@ import signal
 import sys
 from typing import IO
 
+from krm.functions.peak_memory import peak_memory
 from krm.functions.starlark.frames import READY, BrokenFrame, read_frame, write_frame
 from krm.functions.starlark.interpreter import Outcome, Script, evaluate
 
@@ -32,7 +33,7 @@ def serve(requests: IO[bytes], answers: IO[bytes], *, memory: int, seconds: floa
         signal.setitimer(signal.ITIMER_REAL, seconds)
         outcome = evaluate(_script(about, document))
         signal.setitimer(signal.ITIMER_REAL, 0)
-        last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > memory * _GROWN
+        last = peak_memory() > memory * _GROWN
         _answer(answers, outcome, most=2 * len(document) + MOST_ADDED, last=last)
         if last:
             return

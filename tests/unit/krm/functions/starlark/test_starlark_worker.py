@@ -231,3 +231,19 @@ def test_the_time_for_a_package_is_linear_in_its_resources() -> None:
 
     seconds(1)
     assert min(seconds(800), seconds(800)) < 10 * min(seconds(200), seconds(200)) + 0.5
+
+
+def test_the_memory_of_whoever_starts_a_worker_does_not_count_as_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "large.py"
+    program.write_text(
+        "ballast = b'x' * (200 << 20)\n"
+        "from krm.functions.starlark.worker_process import Limits, WorkerProcess\n"
+        "worker = WorkerProcess(Limits(memory=256 << 20))\n"
+        "answer = worker.evaluate({'program': 'p', 'source': 'pass', 'numbers': []}, '{}')\n"
+        "worker.close()\n"
+        "print(answer.last)\n"
+    )
+
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=30)
+
+    assert (done.stdout, done.stderr) == ("False\n", "")
