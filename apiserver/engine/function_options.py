@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from krm.functions.containers import ContainerOptions, ContainerRuntime
-from krm.functions.executables import Executable
+from krm.functions.external.containers import ContainerOptions, ContainerRuntime
+from krm.functions.external.executables import Executable
 from krm.functions.runner import FunctionRunner
 from krm.functions.toolchain import function_runner
 

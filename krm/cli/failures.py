@@ -24,8 +24,8 @@ def fail(message: str) -> NoReturn:
 def reported_failures() -> Iterator[None]:
     """Turn what can be expected to go wrong with a user's files into a message; the rest is a defect."""
     # Imported already when anything of it can be raised.
+    from krm.functions.external.resource_list import MalformedResourceList
     from krm.functions.package_tree import RenderError
-    from krm.functions.resource_list import MalformedResourceList
     from krm.package.contents import ContentsError
     from krm.package.kptfile_error import KptfileError
     from krm.package.yaml_reader import YamlError

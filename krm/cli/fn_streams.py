@@ -5,11 +5,11 @@ from pathlib import Path
 
 from krm.cli.failures import CommandFailed
 from krm.cli.package_folder import print_resources, read_package, require_new_folder, resolved_folder, write_new_folder
-from krm.functions.annotation_reconciliation import AnnotationMismatch
+from krm.functions.external.annotation_reconciliation import AnnotationMismatch
+from krm.functions.external.resource_stream import ResourceStream, read_stream
 from krm.functions.package_tree import PackageTree, load_folder
 from krm.functions.placement import PlacementError, refuse_duplicates, settle
 from krm.functions.resource import Resource
-from krm.functions.resource_stream import ResourceStream, read_stream
 from krm.functions.write_back import write_back
 from krm.package.contents import MAX_TOTAL_BYTES, File
 

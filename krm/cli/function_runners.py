@@ -14,8 +14,8 @@ from krm.functions.runner import CommandRunner, FunctionRunner
 from krm.functions.toolchain import function_runner
 
 if TYPE_CHECKING:  # loaded when containers or executables are used
-    from krm.functions.containers import ContainerOptions
-    from krm.functions.executables import Executable
+    from krm.functions.external.containers import ContainerOptions
+    from krm.functions.external.executables import Executable
 
 _RUNTIME_VARIABLE = "KRM_FN_RUNTIME"
 _PREFIX_VARIABLE = "KPT_IMAGE_PREFIX"
@@ -70,7 +70,7 @@ def runner_of(options: RunnerOptions) -> FunctionRunner:
 
 def command_runner() -> CommandRunner:
     """Return what runs commands of this machine."""
-    from krm.functions.executables import ExecRunner
+    from krm.functions.external.executables import ExecRunner
 
     return ExecRunner(environment=os.environ)
 
@@ -78,7 +78,7 @@ def command_runner() -> CommandRunner:
 def _executables(given: Sequence[str]) -> "list[Executable]":
     if not given:
         return []
-    from krm.functions.executables import Executable
+    from krm.functions.external.executables import Executable
 
     allowed = []
     for text in given:
@@ -95,7 +95,7 @@ def _has_container_runtime() -> bool:
 
 
 def _containers(options: RunnerOptions) -> "ContainerOptions":
-    from krm.functions.containers import ContainerOptions, ContainerRuntime, InvalidMount, Mount, PullPolicy
+    from krm.functions.external.containers import ContainerOptions, ContainerRuntime, InvalidMount, Mount, PullPolicy
 
     name = os.environ.get(_RUNTIME_VARIABLE) or _DEFAULT_RUNTIME
     if name not in list(ContainerRuntime):

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from krm.cli.failures import CommandFailed
+from krm.functions.external.resource_stream import write_bare_resources, write_placed_resources
 from krm.functions.resource import Resource
-from krm.functions.resource_stream import write_bare_resources, write_placed_resources
 from krm.package.contents import Contents
 from krm.package.folder import read_folder, write_folder
 from krm.package.yaml_edit_text import new_document

@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from krm.functions.annotation_reconciliation import ID, INDEX, INTERNAL, PATH, Pair
+from krm.functions.external.annotation_reconciliation import ID, INDEX, INTERNAL, PATH, Pair
 from krm.functions.go_text import quoted
 from krm.functions.resource import Resource
 from krm.package.contents import path_problem

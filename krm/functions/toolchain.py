@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     # subprocess and what else these need is loaded when they are used
-    from krm.functions.containers import ContainerOptions
-    from krm.functions.executables import Executable
+    from krm.functions.external.containers import ContainerOptions
+    from krm.functions.external.executables import Executable
 
 NO_EXECUTABLES = "no executable is allowed to stand in for it"
 NO_CONTAINERS = "no container runtime is configured"
@@ -46,7 +46,7 @@ def function_runner(
     prefixes = {*PREFIXES, checked_prefix(image_prefix)}
     runners: list[FunctionRunner] = [BuiltinRunner(prefixes=prefixes, functions=_functions(schema_directory))]
     if executables:
-        from krm.functions.executables import ExecutableRunner
+        from krm.functions.external.executables import ExecutableRunner
 
         runners.append(ExecutableRunner(executables, environment=environment or {}))
     if containers:
@@ -59,12 +59,12 @@ def function_runner(
 def _functions(schema_directory: "Path | None") -> Mapping[str, Builtin]:
     if schema_directory is None:
         return BUILTINS
-    from krm.functions.kubeconform import kubeconform
+    from krm.functions.catalog.kubeconform import kubeconform
 
     return builtins_with({name: kubeconform(schema_directory, name=name) for name in ("kubeconform", "kubeval")})
 
 
 def _container_runner(options: "ContainerOptions", environment: Mapping[str, str]) -> FunctionRunner:
-    from krm.functions.containers import ContainerRunner
+    from krm.functions.external.containers import ContainerRunner
 
     return ContainerRunner(options, environment=environment)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from krm.functions.annotation_reconciliation import (
+from krm.functions.external.annotation_reconciliation import (
     ID,
     INDEX,
     MIGRATION_ID,

@@ -5,8 +5,8 @@ from function_run import config_of, failure, inline_config, messages, resources_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from krm.functions.redaction import redacted
-from krm.functions.setter_comments import SetterError, filled
+from krm.functions.catalog.redaction import redacted
+from krm.functions.catalog.setter_comments import SetterError, filled
 
 HEAD = "apiVersion: v1\nkind: A\nmetadata:\n  name: x\n"
 

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from krm.functions.builtins import builtin_runner
+from krm.functions.catalog.setter_comments import captured
 from krm.functions.images import NEWEST, is_version_constraint, parse_image
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, ResourceList
-from krm.functions.setter_comments import captured
 from krm.package.yaml_reader import read_documents
 
 PREFIX = "ghcr.io/kptdev/krm-functions-catalog/"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from krm.functions.child_process import CannotStart, Finished, Limits, run_child
+from krm.functions.external.child_process import CannotStart, Finished, Limits, run_child
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -104,7 +104,7 @@ def test_interrupted_caller_leaves_nothing_running(tmp_path: Path) -> None:
 def test_killed_caller_leaves_nothing_running_and_its_cleaning_up_is_done(tmp_path: Path) -> None:
     note, cleaned = tmp_path / "pid", tmp_path / "cleaned"
     program = (
-        "from krm.functions.child_process import run_child\n"
+        "from krm.functions.external.child_process import run_child\n"
         f"run_child(['sh', '-c', 'sleep 60 & echo $! > {note}; sleep 60'], b'', environment={ENVIRONMENT!r},"
         f" when_abandoned=['touch', {str(cleaned)!r}])\n"
     )

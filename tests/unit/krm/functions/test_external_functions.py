@@ -9,8 +9,8 @@ from typing import Protocol
 
 import pytest
 
-from krm.functions.child_process import Limits
-from krm.functions.containers import (
+from krm.functions.external.child_process import Limits
+from krm.functions.external.containers import (
     ContainerOptions,
     ContainerRunner,
     ContainerRuntime,
@@ -18,7 +18,7 @@ from krm.functions.containers import (
     Mount,
     PullPolicy,
 )
-from krm.functions.executables import ExecRunner, Executable, ExecutableRunner
+from krm.functions.external.executables import ExecRunner, Executable, ExecutableRunner
 from krm.functions.pipeline import render
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionNotFound, NoMatchingTag, ResourceList

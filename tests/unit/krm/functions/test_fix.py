@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from function_run import messages, resources_of, run_function
 
-from krm.functions.alpha_setters import commented_setter
+from krm.functions.catalog.alpha_setters import commented_setter
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult
 from krm.package.kptfile import parse_kptfile

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from krm.functions.results import MAX_RESULTS, uplifted
+from krm.functions.external.results import MAX_RESULTS, uplifted
 
 
 def test_result_of_today_stays_as_it_is() -> None:

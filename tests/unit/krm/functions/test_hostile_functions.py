@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from krm.functions.annotation_reconciliation import ID, INDEX, INTERNAL, PATH
-from krm.functions.child_process import Finished
-from krm.functions.external_call import ExternalCall
+from krm.functions.external.annotation_reconciliation import ID, INDEX, INTERNAL, PATH
+from krm.functions.external.child_process import Finished
+from krm.functions.external.external_call import ExternalCall
+from krm.functions.external.resource_stream import read_stream, write_placed_resources
 from krm.functions.resource import Resource
-from krm.functions.resource_stream import read_stream, write_placed_resources
 from krm.functions.runner import ResourceList
 from krm.package.documents import read_file
 from krm.package.resource_identity import annotations_of

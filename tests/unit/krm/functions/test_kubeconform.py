@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from krm.functions.builtins import builtin_runner
+from krm.functions.catalog.kubeconform import check, kubeconform
 from krm.functions.images import NEWEST, parse_image
-from krm.functions.kubeconform import check, kubeconform
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionNotFound, FunctionResult, ResourceList
 from krm.functions.toolchain import function_runner

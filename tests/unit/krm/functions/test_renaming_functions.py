@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from function_run import config_of, failure, inline_config, messages, resources_of, run_function, text_after
 
-from krm.functions.name_references import GROUPS, NAME_REFERENCES
+from krm.functions.catalog.name_references import GROUPS, NAME_REFERENCES
 
 IMAGE = "ensure-name-substring:v0.2.0"
 

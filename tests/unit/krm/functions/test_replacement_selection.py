@@ -2,7 +2,7 @@ import pytest
 from function_run import config_of, resources_of, run_function
 from replacement_cases import BOTH, LENIENT, PODS, SOURCE, STRICT, replacement
 
-from krm.functions.resource_ids import ResourceId, ResourceIndex
+from krm.functions.catalog.resource_ids import ResourceId, ResourceIndex
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from kpt_cases import DATA, load_package
 
-from krm.functions.annotation_reconciliation import MIGRATION_ID
+from krm.functions.external.annotation_reconciliation import MIGRATION_ID
+from krm.functions.external.resource_list import MalformedResourceList, items_for_function, resources_from_function
+from krm.functions.external.resource_list_text import list_indent, read_resource_list, write_resource_list
+from krm.functions.external.resource_stream import read_stream, write_bare_resources, write_placed_resources
+from krm.functions.external.restoration import in_order_of, restore
 from krm.functions.package_tree import RenderError, load_folder
 from krm.functions.resource import Resource
-from krm.functions.resource_list import MalformedResourceList, items_for_function, resources_from_function
-from krm.functions.resource_list_text import list_indent, read_resource_list, write_resource_list
-from krm.functions.resource_stream import read_stream, write_bare_resources, write_placed_resources
-from krm.functions.restoration import in_order_of, restore
 from krm.functions.runner import FunctionConfig
 from krm.package.contents import File
 from krm.package.documents import read_file

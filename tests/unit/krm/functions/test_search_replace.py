@@ -3,7 +3,7 @@ import time
 import pytest
 from function_run import failure, inline_config, messages, resources_of, run_function, text_after
 
-from krm.functions.patterns import PatternError, field_pattern, file_pattern
+from krm.functions.catalog.patterns import PatternError, field_pattern, file_pattern
 from krm.functions.runner import FunctionConfig
 
 DEPLOYMENT = """\

@@ -5,11 +5,11 @@ from function_run import resources_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from krm.functions.catalog.line_comments import set_line_comments
+from krm.functions.catalog.list_style import write_as_block
+from krm.functions.catalog.scalar_edits import replace_scalars, respell, set_value, written_scalar
+from krm.functions.catalog.source_nodes import SourceList, SourceScalar, scalar_texts, source_nodes
 from krm.functions.go_text import bracketed, json_text, quoted
-from krm.functions.line_comments import set_line_comments
-from krm.functions.list_style import write_as_block
-from krm.functions.scalar_edits import replace_scalars, respell, set_value, written_scalar
-from krm.functions.source_nodes import SourceList, SourceScalar, scalar_texts, source_nodes
 from krm.package.yaml_edit_text import new_document
 from krm.package.yaml_reader import YamlError, read_document
 

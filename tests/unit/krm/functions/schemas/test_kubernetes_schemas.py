@@ -3,10 +3,10 @@ import lzma
 
 import pytest
 
-from krm.functions.schemas.json_schema import json_schema
-from krm.functions.schemas.make_bundle import bundle
-from krm.functions.schemas.openapi import kubernetes_document, kubernetes_text
-from krm.functions.schemas.violations import Checker
+from krm.functions.catalog.schemas.json_schema import json_schema
+from krm.functions.catalog.schemas.make_bundle import bundle
+from krm.functions.catalog.schemas.openapi import kubernetes_document, kubernetes_text
+from krm.functions.catalog.schemas.violations import Checker
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -1,7 +1,7 @@
 import pytest
 from starlark_runs import error_of, printed
 
-from krm.functions.starlark.dialect import translate
+from krm.functions.catalog.starlark.dialect import translate
 
 
 @pytest.mark.parametrize(

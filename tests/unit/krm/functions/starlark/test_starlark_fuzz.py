@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlark_runs import CONFIG_MAP, resources, starlark_run
 
+from krm.functions.catalog.starlark.function import run_script
+from krm.functions.catalog.starlark.worker_process import Limits, WorkerProcess
 from krm.functions.runner import FunctionResult, ResourceList
-from krm.functions.starlark.function import run_script
-from krm.functions.starlark.worker_process import Limits, WorkerProcess
 
 SECONDS = 0.5
 FUZZ = settings(

@@ -14,9 +14,9 @@ import pytest
 from starlark_runs import CONFIG_MAP, IMAGE, resources, starlark_run
 
 from krm.functions.builtins import builtin_runner
+from krm.functions.catalog.starlark.function import run_script
+from krm.functions.catalog.starlark.worker_process import Limits, WorkerDied, WorkerProcess
 from krm.functions.runner import ResourceList
-from krm.functions.starlark.function import run_script
-from krm.functions.starlark.worker_process import Limits, WorkerDied, WorkerProcess
 
 LATEST = (0, 5, 5)
 FOREVER = "for _ in range(2147483647):\n  for _ in range(2147483647): pass"
@@ -185,7 +185,7 @@ def test_a_forked_process_starts_its_own_worker() -> None:
 def test_no_worker_survives_a_server_that_was_killed(source: str, within: float) -> None:
     code = (
         "import sys, threading, time\n"
-        "from krm.functions.starlark.worker_process import Limits, WorkerProcess\n"
+        "from krm.functions.catalog.starlark.worker_process import Limits, WorkerProcess\n"
         "worker = WorkerProcess(Limits(seconds=2.0))\n"
         "worker.evaluate({'program': 'p', 'source': 'pass', 'numbers': []}, '{}')\n"
         "about = {'program': 'p', 'source': sys.argv[1], 'numbers': []}\n"
@@ -237,7 +237,7 @@ def test_the_memory_of_whoever_starts_a_worker_does_not_count_as_its_own(tmp_pat
     program = tmp_path / "large.py"
     program.write_text(
         "ballast = b'x' * (200 << 20)\n"
-        "from krm.functions.starlark.worker_process import Limits, WorkerProcess\n"
+        "from krm.functions.catalog.starlark.worker_process import Limits, WorkerProcess\n"
         "worker = WorkerProcess(Limits(memory=256 << 20))\n"
         "answer = worker.evaluate({'program': 'p', 'source': 'pass', 'numbers': []}, '{}')\n"
         "worker.close()\n"

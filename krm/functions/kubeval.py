@@ -1,5 +1,0 @@
-"""The function ``kubeval``, the predecessor of ``kubeconform``, with the same engine. Source: ``kpt.md`` 4.18."""
-
-from krm.functions.kubeconform import kubeconform
-
-FUNCTION = kubeconform(name="kubeval")
