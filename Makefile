@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fidelity bench requirements tools
+.PHONY: help install run demo test check fuzz fidelity bench requirements tools
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -19,7 +19,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --no-header --strip-extr
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-13s %s\n", $$1, $$2 }'
-	@echo 'run and demo take DATA=dir and PORT=n; test, bench and fidelity take ARGS="...".'
+	@echo 'run and demo take DATA=dir and PORT=n; test, fuzz, fidelity and bench take ARGS="...".'
 
 install: $(VENV)/.run ## .venv with the pinned requirements and bin/porch
 
@@ -40,6 +40,9 @@ check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/python -m apiserver.settings_reference --check
 	$(BIN)/python -m apiserver.openapi_documents --check
 	$(BIN)/python -m krm.functions.reference --check
+
+fuzz: $(VENV)/.dev tools ## generated tests with new examples, once through
+	$(BIN)/pytest -m hypothesis --hypothesis-profile=search $(ARGS)
 
 fidelity: $(VENV)/.dev ## every edit at many places of every corpus file; ARGS="places seed"
 	$(BIN)/python tests/unit/krm/package/corpus_fidelity.py $(ARGS)

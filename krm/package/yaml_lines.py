@@ -8,7 +8,7 @@ _REST = re.compile(r"[ \t]*(?:[ \t]#[^\r\n]*)?(?:\r?\n|\Z)")
 _REST_OF_NOTHING = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r?\n|\Z)")
 _COLON = re.compile(r"[ \t]*:(?=\s|\Z)")
 _HEADER = re.compile(r"[|>]\d?([-+]?)\d?([ \t]+#)?")
-_COMMENT_BELOW = re.compile(r"(?:[ \t]*\r?\n)*([ \t]*)#")
+_BLANKS = re.compile(r"(?:[ \t]*\r?\n)*[ \t]*")
 
 
 class CannotSplice(Exception):
@@ -89,8 +89,13 @@ class Lines:
         """Say whether what follows at ``offset`` would become part of a block scalar put there."""
         if value.endswith("\n\n") or not value.strip("\n"):
             return True
-        comment = _COMMENT_BELOW.match(self._text, offset)
-        return comment is not None and len(comment[1]) > len(indent)
+        blanks = _BLANKS.match(self._text, offset)
+        if blanks is None:
+            return False
+        *lines, last = blanks[0].split("\n")
+        if blanks.end() == len(self._text) or self._text[blanks.end()] == "#":
+            lines.append(last)
+        return any(len(line.rstrip("\r")) > len(indent) for line in lines)
 
 
 def last_leaf(node: Node) -> Node:

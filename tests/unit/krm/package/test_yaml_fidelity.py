@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from corpus_documents import VALUES, Place, added, check_edit, owner_of, places, removed, replaced, seeded, yaml_files
+from corpus_documents import VALUES, Place, added, check_edit, places, removed, replaced, seeded, yaml_files
 
 from krm.package.comments import Comment, read_comments, write_comments
 from krm.package.documents import read_file
@@ -12,10 +12,8 @@ from krm.package.yaml_edit_text import EDIT_WAYS, edit_document
 from krm.package.yaml_reader import plain_copy, read_document, same
 
 PLACES = 20
-"""Per file; ``corpus_fidelity.py`` beside this takes more, for large documents, too."""
-_LARGE = 8 << 10
-"""Characters; the places of a larger document are changed in one edit, for the time's sake."""
-SHARES = 4
+"""Per file; ``make fidelity`` takes more."""
+SHARES = 8
 
 _CHANGES: dict[str, Callable[[Place, Any], tuple[Any, range]]] = {
     "set": added,
@@ -42,36 +40,9 @@ def test_one_scalar_changes_its_own_lines(change: str, share: int) -> None:
     for name, data in yaml_files()[share::SHARES]:
         chance = seeded(f"{change} {name}")
         for place in places(data, PLACES, chance):
-            if len(place.document.text) > _LARGE:
-                continue
             wanted, lines = _CHANGES[change](place, chance.choice(VALUES))
             if fault := check_edit(place.document, wanted, lines):
                 faults.append(f"{name} {place.path}: {fault}")
-
-    assert faults == []
-
-
-def test_many_scalars_of_large_documents_change_their_own_lines() -> None:
-    """Replaced all at once: the number of lines that differ is that of the scalars, wherever they are."""
-    faults = []
-    for name, data in yaml_files():
-        chance = seeded(name)
-        by_document: dict[int, list[Place]] = {}
-        for place in places(data, PLACES, chance):
-            if len(place.document.text) > _LARGE:
-                by_document.setdefault(place.document.line, []).append(place)
-        for members in by_document.values():
-            document = members[0].document
-            wanted = plain_copy(document.data)
-            held: set[int] = set()
-            for place in members:
-                owner_of(wanted, place.path)[place.path[-1]] = f"changed {len(held)}"
-                held |= set(replaced(place, "")[1])
-            edited = edit_document(document.text, wanted, document.data)
-            rest = iter(edited.splitlines())
-            kept = [line for number, line in enumerate(document.text.splitlines()) if number not in held]
-            if not same(read_document(edited), wanted) or not all(line in rest for line in kept):
-                faults.append(name)
 
     assert faults == []
 
@@ -82,9 +53,8 @@ def test_edits_of_the_corpus_need_no_second_way() -> None:
     for name, data in yaml_files():
         chance = seeded(name)
         for place in places(data, 2, chance):
-            if len(place.document.text) <= _LARGE:
-                wanted, _ = replaced(place, chance.choice(VALUES))
-                edit_document(place.document.text, wanted, place.document.data)
+            wanted, _ = replaced(place, chance.choice(VALUES))
+            edit_document(place.document.text, wanted, place.document.data)
     made = EDIT_WAYS - before
 
     assert made["spliced"] > 1000

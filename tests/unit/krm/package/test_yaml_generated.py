@@ -1,5 +1,6 @@
 """The laws of reading, editing and comments on documents that Hypothesis writes."""
 
+import re
 from typing import Any
 
 from corpus_documents import VALUES, Place, added, check_edit, owner_of, places, removed, replaced
@@ -12,6 +13,7 @@ from krm.package.documents import Document, read_file
 from krm.package.yaml_edit_text import edit_document
 from krm.package.yaml_reader import plain_copy, read_document, same
 
+_COMMENT_BELOW_A_BLOCK = re.compile(r"[|>](.|\n)*\n +#")
 _RANDOM = st.randoms(use_true_random=False)
 _GENERATED = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -47,8 +49,8 @@ def test_replaced_scalar_changes_its_own_lines(text: str, chance: Any, value: An
 def test_deleted_scalar_changes_its_own_lines(text: str, chance: Any) -> None:
     if place := _place(text, chance):
         wanted, lines = removed(place)
-        if "|+" in text:
-            # Blank lines that were nobody's may become part of such a scalar, unless they go, too.
+        if "|+" in text or _COMMENT_BELOW_A_BLOCK.search(text):
+            # Blank lines and comments that were nobody's may become part of such a scalar, unless they move, too.
             lines = range(text.count("\n") + 1)
 
         assert check_edit(place.document, wanted, lines) == ""

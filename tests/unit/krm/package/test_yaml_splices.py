@@ -73,6 +73,12 @@ from krm.package.yaml_writer import needs_quotes, new_block, new_document, new_f
         pytest.param("a: 1", {"a": 1, "b": 2}, "a: 1\nb: 2", id="no-last-line-break"),
         pytest.param("a: |\n  x", {"a": "x", "b": 2}, "b: 2\na: |\n  x", id="literal-ends-the-text"),
         pytest.param("- |\n  x", ["x", 2], "- |-\n  x\n- 2", id="literal-ends-a-list"),
+        pytest.param(
+            "a: 1\n      ",
+            {"a": 1, "b": "x\ny\n"},
+            'a: 1\nb: "x\\ny\\n"\n      ',
+            id="blanks-below-would-join-a-literal",
+        ),
         pytest.param("a: 1", {"a": "x\ny\n"}, "a: |\n  x\n  y\n", id="literal-needs-its-line-break"),
         pytest.param(
             "a: |\n  x\n    \nb: 1\n",
