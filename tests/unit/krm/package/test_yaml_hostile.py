@@ -63,6 +63,10 @@ def test_any_row_of_yaml_signs_is_read_or_refused(text: str) -> None:
     exercise(text.encode())
 
 
+def test_a_text_that_breaks_the_last_editor_is_written_anew() -> None:
+    assert edit_document("+_", {"a": 1}) == "a: 1\n"
+
+
 @_FUZZ
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
