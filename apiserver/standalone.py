@@ -24,7 +24,7 @@ from apiserver.engine.rendering import (
     RENDER_SECONDS,
     WAITING_RENDERS,
     CachedRenderer,
-    RendererBySize,
+    RendererByWork,
     ThreadRenderer,
 )
 from apiserver.engine.repositories import RESOURCE as REPOSITORIES
@@ -129,9 +129,9 @@ def create_server(settings: Settings) -> Server:
         environment=settings.function_environment,
     )
     workers = RenderPool(functions, size=settings.render_workers, waiting=WAITING_RENDERS, seconds=RENDER_SECONDS)
-    renderer = RendererBySize(
-        small=ThreadRenderer(pool, functions.runner()),
-        large=CachedRenderer(pool, workers, RenderCache(RENDER_CACHE)),
+    renderer = RendererByWork(
+        quick=ThreadRenderer(pool, functions.runner()),
+        slow=CachedRenderer(pool, workers, RenderCache(RENDER_CACHE)),
     )
     service = PackageService(
         store,

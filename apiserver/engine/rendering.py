@@ -1,17 +1,20 @@
 """The render port: package contents in, package contents out, off the event loop.
 
 The pipeline itself is ``krm.functions.pipeline``; this module knows only how long it may take and where it runs:
-small packages in a thread of this process, large ones in the worker processes of ``render_pool``.
+what takes milliseconds in a thread of this process, all else in the worker processes of ``render_pool``.
 """
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from krm.functions.builtins import BUILTINS, PREFIXES
+from krm.functions.images import is_reference, parse_image
 from krm.functions.pipeline import Rendered, render
 from krm.functions.render_cache import RenderCache
 from krm.functions.runner import FunctionRunner
 from krm.package.contents import Contents
+from krm.package.kptfile import Function, KptfileError, parse_kptfile
 
 
 class Renderer(Protocol):
@@ -33,6 +36,10 @@ RENDER_CACHE = 32 << 20
 WAITING_RENDERS = 256
 """Large renders that may wait for a worker; further ones are refused, and clients try again."""
 TOO_LONG = "the pipeline took longer than {:.0f} s; split the package or its pipeline"
+_SLOW = frozenset(("starlark",))
+"""Built-in functions that run foreign code. Scripts that never end must not take the threads that Git works in."""
+_KPTFILE = "Kptfile"
+_RESOURCES = (_KPTFILE, ".yaml", ".yml", ".json")
 _SMALL = 24 << 10
 """Bytes of a package that renders in a few milliseconds, which other threads hardly notice."""
 _SMALL_WITHOUT_PIPELINE = 96 << 10
@@ -80,22 +87,36 @@ class CachedRenderer:
         return rendered
 
 
-class RendererBySize:
-    """Renders small packages with one renderer, large ones with another."""
+class RendererByWork:
+    """Renders what takes milliseconds with one renderer, everything else with another."""
 
-    def __init__(self, small: Renderer, large: Renderer) -> None:
-        self._small = small
-        self._large = large
+    def __init__(self, quick: Renderer, slow: Renderer) -> None:
+        self._quick = quick
+        self._slow = slow
 
     async def render(self, contents: Contents) -> Rendered:
         """Render; see the port."""
-        return await (self._small if is_small(contents) else self._large).render(contents)
+        return await (self._quick if is_quick(contents) else self._slow).render(contents)
 
 
-def is_small(contents: Contents) -> bool:
-    """Guess from sizes alone whether a package renders in a few milliseconds."""
-    names = ("Kptfile", ".yaml", ".yml", ".json")
-    resources = {path: file.data for path, file in contents.items() if path.endswith(names)}
-    # A word in a comment only sends the package to a worker, which does no harm.
-    has_pipeline = any(b"pipeline" in data for path, data in resources.items() if path.endswith("Kptfile"))
-    return sum(map(len, resources.values())) <= (_SMALL if has_pipeline else _SMALL_WITHOUT_PIPELINE)
+def is_quick(contents: Contents) -> bool:
+    """Say whether a package is small and has no function that may take long: a script, a program, a container."""
+    resources = {path: file.data for path, file in contents.items() if path.endswith(_RESOURCES)}
+    kptfiles = [data for path, data in resources.items() if path.endswith(_KPTFILE) and b"pipeline" in data]
+    size = sum(map(len, resources.values()))
+    return size <= (_SMALL if kptfiles else _SMALL_WITHOUT_PIPELINE) and all(map(_has_quick_functions, kptfiles))
+
+
+def _has_quick_functions(kptfile: bytes) -> bool:
+    try:
+        parsed = parse_kptfile(kptfile)
+    except KptfileError:
+        return True  # it fails at once
+    return all(_is_quick_function(function) for function in (*parsed.mutators, *parsed.validators))
+
+
+def _is_quick_function(function: Function) -> bool:
+    if function.exec or not is_reference(function.image):
+        return True  # refused at once
+    image = parse_image(function.image)
+    return image.prefix in PREFIXES and image.base in BUILTINS and image.base not in _SLOW

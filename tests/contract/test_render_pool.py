@@ -14,7 +14,7 @@ import pytest
 
 from apiserver.engine.function_options import FunctionOptions
 from apiserver.engine.render_pool import RenderPool
-from apiserver.engine.rendering import RendererBySize, is_small
+from apiserver.engine.rendering import RendererByWork, is_quick
 from krm.functions.pipeline import Rendered, render
 from krm.meta.errors import TooManyRequests
 from krm.package.contents import EXECUTABLE, File
@@ -246,7 +246,7 @@ def test_workers_end_with_a_server_that_is_killed_amid_a_render(tmp_path: Path) 
     assert not is_running(pid)
 
 
-async def test_small_packages_stay_in_this_process_and_large_ones_do_not() -> None:
+async def test_what_takes_milliseconds_stays_in_this_process() -> None:
     class Noting:
         def __init__(self) -> None:
             self.seen: list[int] = []
@@ -255,12 +255,35 @@ async def test_small_packages_stay_in_this_process_and_large_ones_do_not() -> No
             self.seen.append(len(contents))
             return Rendered(contents, {})
 
-    small, large = Noting(), Noting()
-    renderer = RendererBySize(small, large)  # type: ignore[arg-type] # narrower contents than the port's
+    quick, slow = Noting(), Noting()
+    renderer = RendererByWork(quick, slow)  # type: ignore[arg-type] # narrower contents than the port's
     await renderer.render(package())
     await renderer.render(LARGE)
 
-    assert small.seen == [4]
-    assert large.seen == [1503]
-    assert is_small(package(b"kind: Kptfile\n", resources=500))
-    assert not is_small(package(LABELS, resources=500))
+    assert quick.seen == [4]
+    assert slow.seen == [1503]
+
+
+@pytest.mark.parametrize(
+    ("kptfile", "resources", "expected"),
+    [
+        pytest.param(b"kind: Kptfile\n", 500, True, id="large-but-without-functions"),
+        pytest.param(LABELS, 500, False, id="large"),
+        pytest.param(LABELS, 1, True, id="built-in"),
+        pytest.param(LABELS.replace(b"set-labels:v0.2.0", b"no-op"), 1, True, id="no-tag"),
+        pytest.param(LOOPS, 1, False, id="script"),
+        pytest.param(LOOPS.replace(b"starlark:v0.5.0", b'"st\\x61rlark"'), 1, False, id="script-in-disguise"),
+        pytest.param(LABELS.replace(b"set-labels", b"example.com/lint"), 1, False, id="other-registry"),
+        pytest.param(LABELS.replace(b"set-labels", b"no-such-function"), 1, False, id="unknown"),
+        pytest.param(LABELS.replace(b"image:", b"exec:"), 1, True, id="command"),
+        pytest.param(b"pipeline: [", 1, True, id="not-yaml"),
+    ],
+)
+def test_a_package_is_quick_if_it_is_small_and_runs_no_foreign_code(
+    kptfile: bytes, resources: int, expected: bool
+) -> None:
+    assert is_quick(package(kptfile, resources=resources)) is expected
+
+
+def test_the_pipeline_of_a_subpackage_counts() -> None:
+    assert not is_quick({**package(), "sub/Kptfile": File(LOOPS)})
