@@ -20,6 +20,8 @@ from krm.meta.errors import TooManyRequests
 from krm.package.contents import Contents
 
 _STOP_SECONDS = 5.0
+_RETRY_SECONDS = 2
+"""Told to clients that are refused: most renders take less."""
 _LARGEST_ANSWER = 256 << 20
 """Bytes; several times the largest package."""
 
@@ -125,7 +127,8 @@ class RenderPool:
             TooManyRequests: too many renders are waiting, or none of those before this one ended in time.
         """
         if self._waiting >= self._most_waiting:
-            raise TooManyRequests(f"{self._waiting} packages are waiting to be rendered; try again later")
+            message = f"{self._waiting} packages are waiting to be rendered; try again later"
+            raise TooManyRequests(message, retry_after=_RETRY_SECONDS)
         await self._turn()
         try:
             return await self._render(contents)
@@ -145,7 +148,8 @@ class RenderPool:
             async with asyncio.timeout(self._seconds):
                 await self._free.acquire()
         except TimeoutError:
-            raise TooManyRequests(f"no render worker was free within {self._seconds:.0f} s; try again later") from None
+            message = f"no render worker was free within {self._seconds:.0f} s; try again later"
+            raise TooManyRequests(message, retry_after=_RETRY_SECONDS) from None
         finally:
             self._waiting -= 1
 

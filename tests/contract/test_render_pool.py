@@ -199,9 +199,10 @@ async def test_too_many_waiting_renders_are_refused() -> None:
     async with pool(waiting=2) as workers:
         renders = [asyncio.create_task(workers.render(LARGE)) for _ in range(3)]
         await asyncio.sleep(0)
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(TooManyRequests) as refusal:
             await workers.render(package())
 
+        assert refusal.value.retry_after > 0
         assert not any(rendered.failed for rendered in await asyncio.gather(*renders))
 
 
