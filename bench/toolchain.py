@@ -15,7 +15,7 @@ from pathlib import Path
 
 from large_packages import config_maps, deployments
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.package_tree import load_tree
 from krm.functions.pipeline import Rendered, render
 from krm.functions.render_cache import RenderCache
@@ -60,7 +60,7 @@ def render_figures(sizes: tuple[int, int]) -> dict[str, float]:
 def cache_figures(count: int) -> dict[str, float]:
     """Render as a server does, then what came out of it, as a client that saves it unchanged makes the server do."""
     cache = RenderCache(64 << 20)
-    runner = builtin_runner()
+    runner = BuiltinRunner()
     first: list[float] = []
     with timed(first):
         rendered = render(deployments(count), runner, cache=cache)
@@ -73,7 +73,7 @@ def cache_figures(count: int) -> dict[str, float]:
 
 def succeed(contents: Contents) -> Rendered:
     """Render; a failure would be fast, and no figure."""
-    rendered = render(contents, builtin_runner())
+    rendered = render(contents, BuiltinRunner())
     if rendered.failed:
         raise RuntimeError(rendered.error)
     return rendered

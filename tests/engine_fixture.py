@@ -20,7 +20,7 @@ from apiserver.engine.repositories import Held, Options, Repositories
 from apiserver.engine.service import PackageService
 from apiserver.engine.tasks import StartingContents
 from apiserver.rules.lifecycle import Door
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.package.contents import File
 from storage.bodies import decode, encode_body
 from storage.interfaces import Entry, Mutation, ObjectKey, Op
@@ -166,7 +166,7 @@ async def running_engine(
         recorder,
         repositories,
         claims,
-        ThreadRenderer(pool, builtin_runner()),
+        ThreadRenderer(pool, BuiltinRunner()),
         StartingContents(store, repositories, folder / "upstreams", 10),
         DraftWriter(recorder, repositories, push_drafts),
     )

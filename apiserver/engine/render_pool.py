@@ -89,9 +89,11 @@ class _Worker:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._process.wait()
+        except TimeoutError:
+            log.warning("render worker does not end", pid=self.pid)
 
     @property
     def pid(self) -> int:

@@ -11,7 +11,6 @@ from krm.functions.runner import (
     FunctionConfig,
     FunctionNotFound,
     FunctionResult,
-    FunctionRunner,
     NoMatchingTag,
     ResourceList,
 )
@@ -136,11 +135,6 @@ class BuiltinRunner:
             names = ", ".join(sorted(self._functions))
             raise FunctionNotFound(text, f"it is not a built-in function ({names}) under {DEFAULT_PREFIX}")
         return function
-
-
-def builtin_runner() -> FunctionRunner:
-    """Return a runner of the built-in functions."""
-    return BuiltinRunner()
 
 
 @lru_cache(maxsize=256)

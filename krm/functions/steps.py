@@ -145,7 +145,10 @@ class StepRunner:
             result = self._remembered_or_run(prepared, ResourceList(list(given), config))
         except FunctionNotFound as error:
             record.fail(_not_found(prepared.image, error))
-        except Exception as error:  # noqa: BLE001 - a function's defect is its step's failure, not the caller's
+        except Exception as error:
+            import logging  # only a defect pays for it; without it, nobody would learn where it is
+
+            logging.getLogger(__name__).exception("function %s has a defect", record.title)
             problem = f"{type(error).__name__}: {error}"
             record.fail(f"function runtime failed to evaluate function {quoted(record.title)}: {problem}")
         else:

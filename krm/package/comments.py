@@ -88,35 +88,6 @@ def write_comments(text: str, comments: Mapping[Path, Comment]) -> str:
     return text[: len(text) - len(body)] + _Check(data).applied(body, splices)
 
 
-def graft_comments(from_text: str, from_path: Path, to_text: str, to_path: Path) -> str:
-    """Return ``to_text`` with the comments that ``from_text`` has at ``from_path`` and below.
-
-    They go to the same places at ``to_path`` and below. Where ``from_text`` has none, those of
-    ``to_text`` stay; doing it again changes nothing.
-
-    Raises:
-        YamlError: a text is not one YAML document.
-    """
-    length = len(from_path)
-    grafts = {
-        to_path + path[length:]: comment
-        for path, comment in read_comments(from_text).items()
-        if path[:length] == from_path
-    }
-    if not grafts:
-        return to_text
-    old = read_comments(to_text)
-    nothing = Comment()
-    return write_comments(
-        to_text,
-        {
-            path: Comment(new.head or had.head, new.line or had.line, new.foot or had.foot)
-            for path, new in grafts.items()
-            for had in [old.get(path, nothing)]
-        },
-    )
-
-
 def _comment(kinds: Mapping[str, Place]) -> Comment:
     return Comment(*(_shown(kinds.get(kind), kind) for kind in (HEAD, LINE, FOOT)))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.package.documents import read_file
@@ -34,7 +34,7 @@ def config_of(text: str, path: str = "fn-config.yaml") -> FunctionConfig:
 
 def run_function(image: str, items: list[Resource], config: FunctionConfig | None = None) -> FunctionResult:
     name = image if "/" in image else CATALOG + image
-    return builtin_runner().run(name, ResourceList(list(items), config))
+    return BuiltinRunner().run(name, ResourceList(list(items), config))
 
 
 def text_after(image: str, text: str, config: FunctionConfig | None = None) -> str:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.catalog.setter_comments import captured
 from krm.functions.images import NEWEST, is_version_constraint, parse_image
 from krm.functions.resource import Resource
@@ -22,7 +22,7 @@ def _run(image: str, text: str, data: dict[str, str] | None) -> tuple[FunctionRe
     config = None
     if data is not None:
         config = FunctionConfig({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data})
-    return builtin_runner().run(PREFIX + image, ResourceList(items, config)), items
+    return BuiltinRunner().run(PREFIX + image, ResourceList(items, config)), items
 
 
 def _messages(result: FunctionResult) -> list[str]:
@@ -37,12 +37,12 @@ def _object(kind: str, version: str, **more: Any) -> str:
 @pytest.mark.parametrize("image", ["nginx", "example.com/set-labels:v0.2", PREFIX + "set-labels:feature"])
 def test_other_images_are_not_found(image: str) -> None:
     with pytest.raises(FunctionNotFound, match=image):
-        builtin_runner().require(image)
+        BuiltinRunner().require(image)
 
 
 @pytest.mark.parametrize("image", ["set-labels", "gcr.io/kpt-fn/set-namespace:unstable", PREFIX + "apply-setters:v0.2"])
 def test_known_images_are_found_under_their_registries(image: str) -> None:
-    builtin_runner().require(image)
+    BuiltinRunner().require(image)
 
 
 @pytest.mark.parametrize(

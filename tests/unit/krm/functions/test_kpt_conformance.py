@@ -9,7 +9,7 @@ import pytest
 from kpt_cases import DATA, case_config, differences, directory_name, expected_package, load_package
 
 from krm.cli.function_output import FunctionOutput
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.pipeline import Rendered, render
 from krm.package.yaml_reader import read_document
 
@@ -29,7 +29,7 @@ def _render(case: Path) -> tuple[Rendered, str]:
     """Render a case; return what a terminal shows of it too, without what the case says to leave out."""
     config = case_config(case)
     output = FunctionOutput(StringIO(), directory_name(case), truncate=not config.get("disableOutputTruncate"))
-    rendered = render(load_package(case), builtin_runner(), shown=directory_name(case), observer=output)
+    rendered = render(load_package(case), BuiltinRunner(), shown=directory_name(case), observer=output)
     output.summary(failed=rendered.failed)
     text = f"{output.stream.getvalue()}Error: {rendered.cause}\n"  # type: ignore[attr-defined] # a StringIO
     lines = [line for line in text.splitlines() if line not in config.get("stdErrStripLines", [])]

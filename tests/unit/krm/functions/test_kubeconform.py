@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.catalog.kubeconform import check, kubeconform
 from krm.functions.images import NEWEST, parse_image
 from krm.functions.resource import Resource
@@ -339,7 +339,7 @@ def test_another_kind_of_configuration_is_refused() -> None:
 def test_both_names_run_without_configuration(image: str) -> None:
     item = Resource.of_document(read_documents(DEPLOYMENT + "spec: 1\n")[0], "", path="a.yaml", index=0)
 
-    assert builtin_runner().run(image, ResourceList([item])).results[0]["field"] == {"path": "spec"}
+    assert BuiltinRunner().run(image, ResourceList([item])).results[0]["field"] == {"path": "spec"}
 
 
 def test_a_function_can_be_made_for_a_schema_folder(tmp_path: Path) -> None:
@@ -366,12 +366,12 @@ def test_the_toolchain_hands_the_schema_folder_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("base", "tool"), [("gatekeeper", "Rego"), ("render-helm-chart", "helm")])
 def test_functions_that_need_a_tool_of_their_own_say_which(base: str, tool: str) -> None:
     with pytest.raises(FunctionNotFound, match=f"{base}.*it is not built in, because it works with .*{tool}"):
-        builtin_runner().require(f"gcr.io/kpt-fn/{base}:v0.2")
+        BuiltinRunner().require(f"gcr.io/kpt-fn/{base}:v0.2")
 
 
 def test_other_registries_keep_their_own_functions_of_these_names() -> None:
     with pytest.raises(FunctionNotFound, match="it is not a built-in function"):
-        builtin_runner().require("example.com/gatekeeper:v0.2")
+        BuiltinRunner().require("example.com/gatekeeper:v0.2")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kpt_cases import DATA, differences
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.images import parse_image
 from krm.functions.pipeline import render
 from krm.functions.runner import FunctionNotFound
@@ -70,7 +70,7 @@ def _steps(contents: Contents) -> Iterator[tuple[str, str, str]]:
 def _is_built_in(contents: Contents) -> bool:
     try:
         for image, _, _ in _steps(contents):
-            builtin_runner().require(image)
+            BuiltinRunner().require(image)
     except FunctionNotFound:
         return False
     return True
@@ -89,11 +89,11 @@ def test_every_other_pipeline_needs_a_function_of_nephio_s_own() -> None:
 
 @pytest.mark.parametrize("path", RENDERABLE)
 def test_a_package_renders_and_a_second_time_changes_nothing(path: str) -> None:
-    rendered = render(_packages()[path], builtin_runner())
+    rendered = render(_packages()[path], BuiltinRunner())
 
     assert rendered.error == ""
     assert rendered.contents["Kptfile"].data != _packages()[path]["Kptfile"].data, "the render is noted in the Kptfile"
-    again = render(rendered.contents, builtin_runner())
+    again = render(rendered.contents, BuiltinRunner())
     assert differences(again.contents, rendered.contents, ignore_status=True) == []
     assert {name for name in again.contents if again.contents[name] != rendered.contents[name]} <= {"Kptfile"}
 
@@ -101,7 +101,7 @@ def test_a_package_renders_and_a_second_time_changes_nothing(path: str) -> None:
 @pytest.mark.parametrize("path", RENDERABLE)
 def test_a_render_changes_only_what_its_functions_say(path: str) -> None:
     before = _packages()[path]
-    after = render(before, builtin_runner()).contents
+    after = render(before, BuiltinRunner()).contents
     names = {parse_image(image).base for image, _, _ in _steps(before)}
 
     assert set(before) <= set(after)
@@ -157,4 +157,4 @@ def test_some_packages_need_the_lenient_replacements_that_they_ask_for(path: str
     contents["Kptfile"] = File(strict)
 
     assert path in RENDERABLE
-    assert "in replacement target" in render(contents, builtin_runner()).error
+    assert "in replacement target" in render(contents, BuiltinRunner()).error

@@ -2,7 +2,7 @@ import pytest
 from kpt_cases import DATA, load_package
 from render_packages import CONFIG_MAP, OwnFunctions, package
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.pipeline import Rendered, render
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionResult, ResourceList
@@ -20,7 +20,7 @@ def _mutate(image: str, config: str = "", more: str = "") -> str:
 
 
 def _render(contents: Contents) -> Rendered:
-    return render(contents, builtin_runner())
+    return render(contents, BuiltinRunner())
 
 
 def test_new_package_is_only_marked_as_rendered() -> None:

@@ -7,7 +7,7 @@ import pytest
 from kpt_cases import DATA, load_package
 from render_packages import CONFIG_MAP, Change, OwnFunctions, mutate, package
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.pipeline import Rendered, render
 from krm.functions.render_cache import RenderCache
 from krm.functions.resource import Resource
@@ -43,8 +43,8 @@ def test_remembered_renders_are_what_rendering_gives(case: object) -> None:
     cache = RenderCache(64 << 20)
     contents: Contents = load_package(case)  # type: ignore[arg-type]
     for _ in range(3):
-        remembering = render(contents, builtin_runner(), cache=cache)
-        plain = render(contents, builtin_runner())
+        remembering = render(contents, BuiltinRunner(), cache=cache)
+        plain = render(contents, BuiltinRunner())
         assert _comparable(remembering) == _comparable(plain)
         contents = plain.contents
 
@@ -122,7 +122,7 @@ def test_script_that_reads_the_clock_is_not_remembered() -> None:
     pipeline = "pipeline:\n  mutators:\n  - {image: starlark, configPath: s.yaml}\n"
     cache = RenderCache(PLENTY)
 
-    render(package(pipeline, s_yaml=config), builtin_runner(), cache=cache)
+    render(package(pipeline, s_yaml=config), BuiltinRunner(), cache=cache)
 
     assert cache.size == 0
 
@@ -257,13 +257,13 @@ def test_packages_of_the_nephio_catalog_render_the_same_from_memory() -> None:
     rendered, missing = 0, set()
     for top, contents in _catalog().items():
         cache = RenderCache(64 << 20)
-        first = render(contents, builtin_runner(), cache=cache)
+        first = render(contents, BuiltinRunner(), cache=cache)
         if first.failed:
             missing.add(first.steps[-1].image.partition(":")[0])
             continue
         rendered += 1
-        again = render(first.contents, builtin_runner())
-        assert _comparable(render(first.contents, builtin_runner(), cache=cache)) == _comparable(again), top
+        again = render(first.contents, BuiltinRunner())
+        assert _comparable(render(first.contents, BuiltinRunner(), cache=cache)) == _comparable(again), top
         assert {path for path in again.contents if again.contents[path] != first.contents[path]} <= {"Kptfile"}, top
 
     assert rendered == 56

@@ -93,12 +93,15 @@ def test_file_whose_resources_moved_before_a_failure_does_not_keep_a_second_copy
     assert _text(rendered.contents, "b.yaml") == CONFIG_MAP
 
 
-def test_defect_of_a_function_is_its_steps_failure() -> None:
+def test_defect_of_a_function_is_its_steps_failure_and_is_logged_with_its_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     rendered = render(package(mutate("bad"), a_yaml=CONFIG_MAP), OwnFunctions(FUNCTIONS))
 
     assert "function runtime failed to evaluate function" in rendered.cause
     assert rendered.cause.endswith("RuntimeError: boom")
     assert rendered.steps[0].exit_code == 1
+    assert "in _half_done" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import time
 import pytest
 from function_run import config_of, failure, inline_config, resources_of, run_function
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.pipeline import render
 from krm.functions.resource import Resource
 from krm.package.contents import File
@@ -103,7 +103,7 @@ def test_in_a_pipeline_the_configuration_is_added_where_its_annotation_says() ->
     )
     contents = {"Kptfile": File(kptfile.encode()), "new.yaml": File(("# header\n" + AT_PATH).encode())}
 
-    rendered = render(contents, builtin_runner())
+    rendered = render(contents, BuiltinRunner())
 
     assert rendered.error == ""
     assert rendered.contents["b.yaml"].data.decode() == "# header\n" + NEW

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from krm.package.comments import Comment, graft_comments, read_comments, write_comments
+from krm.package.comments import Comment, read_comments, write_comments
 from krm.package.yaml_reader import YamlError, read_document
 
 TEXT = """\
@@ -146,16 +146,6 @@ def test_comment_that_would_change_the_data_is_left_out() -> None:
 
 def test_control_characters_do_not_get_into_a_comment() -> None:
     assert write_comments("a: 1\n", {("a",): Comment(line="# \x00x\u2028y: z")}) == "a: 1 # x # y: z\n"
-
-
-def test_grafted_comments_come_with_their_subtree() -> None:
-    upstream = "spec: # s\n  # new\n  port: 80 # p\n  other: 1 # o\n"
-    local = "data:\n  spec: # mine\n    port: 80\n    other: 1 # mine\n"
-
-    grafted = graft_comments(upstream, ("spec", "port"), local, ("data", "spec", "port"))
-
-    assert grafted == "data:\n  spec: # mine\n    # new\n    port: 80 # p\n    other: 1 # mine\n"
-    assert graft_comments(upstream, ("spec", "port"), grafted, ("data", "spec", "port")) == grafted
 
 
 def test_text_that_is_no_document_is_refused() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.package.yaml_reader import read_document
@@ -29,7 +29,7 @@ def starlark_run(source: str, **more: Any) -> FunctionConfig:
 
 
 def run(source: str, *texts: str, image: str = IMAGE, **more: Any) -> FunctionResult:
-    return builtin_runner().run(image, ResourceList(resources(*texts), starlark_run(source, **more)))
+    return BuiltinRunner().run(image, ResourceList(resources(*texts), starlark_run(source, **more)))
 
 
 def error_of(source: str, *texts: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, ResourceList
 from krm.package.documents import read_file
@@ -48,7 +48,7 @@ def test_scripts_of_nephio_run_and_keep_what_they_do_not_touch(package: str, tag
     before = [item.text() for item in items]
     config = next(item.data for item in items if item.data["kind"] == "StarlarkRun")
 
-    result = builtin_runner().run(
+    result = BuiltinRunner().run(
         f"gcr.io/kpt-fn/starlark:{tag}", ResourceList(items, FunctionConfig(config, typed=config))
     )
 

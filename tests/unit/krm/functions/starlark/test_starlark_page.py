@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.pipeline import render
 from krm.package.contents import File
 
@@ -24,7 +24,7 @@ def test_the_example_of_the_page_sets_the_replicas() -> None:
     [example] = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     files = {"Kptfile": KPTFILE, "script.yaml": example.encode(), "web.yaml": DEPLOYMENT}
 
-    rendered = render({path: File(data) for path, data in files.items()}, builtin_runner())
+    rendered = render({path: File(data) for path, data in files.items()}, BuiltinRunner())
 
     assert rendered.error == ""
     assert rendered.contents["web.yaml"].data == DEPLOYMENT.replace(b"1 # few", b"3 # few")

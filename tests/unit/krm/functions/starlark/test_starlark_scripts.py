@@ -1,7 +1,7 @@
 import pytest
 from starlark_runs import CONFIG_MAP, IMAGE, error_of, printed, resources, run, starlark_run
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.runner import FunctionConfig, ResourceList
 
 ITEMS = 'items = ctx.resource_list["items"]\n'
@@ -64,7 +64,7 @@ def test_resources_can_be_removed_and_replaced_by_a_new_list() -> None:
 def test_the_same_resource_objects_come_back() -> None:
     given = resources(CONFIG_MAP, CONFIG_MAP)
 
-    result = builtin_runner().run(IMAGE, ResourceList(given, starlark_run(ITEMS + "items.pop(0)")))
+    result = BuiltinRunner().run(IMAGE, ResourceList(given, starlark_run(ITEMS + "items.pop(0)")))
 
     assert result.items == [given[1]]
 
@@ -94,7 +94,7 @@ def test_a_config_map_holds_the_script_and_its_parameters() -> None:
     data = {"source": 'print(ctx.resource_list["functionConfig"]["data"]["name"])', "name": "x"}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
 
-    result = builtin_runner().run(IMAGE, ResourceList([], FunctionConfig(config, typed=config)))
+    result = BuiltinRunner().run(IMAGE, ResourceList([], FunctionConfig(config, typed=config)))
 
     assert (result.exit_code, result.stderr) == (0, "x")
 
@@ -118,7 +118,7 @@ def test_a_config_map_holds_the_script_and_its_parameters() -> None:
 def test_a_configuration_without_script_is_an_error(config: dict[str, object] | None, message: str) -> None:
     given = ResourceList([], FunctionConfig(config, typed=config) if config else None)
 
-    result = builtin_runner().run(IMAGE, given)
+    result = BuiltinRunner().run(IMAGE, given)
 
     assert result.results == [{"message": message, "severity": "error"}]
     assert (result.exit_code, result.stderr) == (1, FAILED)
@@ -283,7 +283,7 @@ def test_metadata_that_cannot_carry_annotations_is_an_error_and_stays(metadata: 
     given = resources(f"apiVersion: v1\nkind: A\nmetadata: {metadata}\n")
     before = given[0].text()
 
-    result = builtin_runner().run(IMAGE, ResourceList(given, starlark_run("pass")))
+    result = BuiltinRunner().run(IMAGE, ResourceList(given, starlark_run("pass")))
 
     assert "must be a mapping" in result.results[0]["message"]
     assert given[0].text() == before
@@ -300,7 +300,7 @@ def test_new_content_is_bounded() -> None:
 def test_large_numbers_in_the_configuration_stay_there() -> None:
     config = starlark_run('print(ctx.resource_list["functionConfig"]["params"])', params={"a": 1 << 70})
 
-    result = builtin_runner().run(IMAGE, ResourceList([], config))
+    result = BuiltinRunner().run(IMAGE, ResourceList([], config))
 
     assert result.stderr == f'{{"a": {1 << 70}}}'
     assert config.typed["params"] == {"a": 1 << 70}
@@ -309,4 +309,4 @@ def test_large_numbers_in_the_configuration_stay_there() -> None:
 def test_a_script_always_gives_the_same_so_that_it_may_be_remembered() -> None:
     config = starlark_run('load("time.star", "time")\nprint(time.from_timestamp(0).year)')
 
-    assert builtin_runner().is_deterministic(IMAGE, config)
+    assert BuiltinRunner().is_deterministic(IMAGE, config)

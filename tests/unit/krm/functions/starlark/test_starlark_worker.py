@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from starlark_runs import CONFIG_MAP, IMAGE, resources, starlark_run
 
-from krm.functions.builtins import builtin_runner
+from krm.functions.builtins import BuiltinRunner
 from krm.functions.catalog.starlark.function import run_script
 from krm.functions.catalog.starlark.worker_process import Limits, WorkerDied, WorkerProcess
 from krm.functions.runner import ResourceList
@@ -166,10 +166,10 @@ def test_an_interpreter_that_does_not_start_is_told_from_a_script_that_fails(
 def test_a_forked_process_starts_its_own_worker() -> None:
     code = (
         "import os, sys\n"
-        "from krm.functions.builtins import builtin_runner\n"
+        "from krm.functions.builtins import BuiltinRunner\n"
         "from krm.functions.runner import FunctionConfig, ResourceList\n"
         "data = {'apiVersion': 'fn.kpt.dev/v1alpha1', 'kind': 'StarlarkRun', 'source': 'print(1)'}\n"
-        f"run = lambda: builtin_runner().run({IMAGE!r}, ResourceList([], FunctionConfig(data, typed=data))).stderr\n"
+        f"run = lambda: BuiltinRunner().run({IMAGE!r}, ResourceList([], FunctionConfig(data, typed=data))).stderr\n"
         "assert run() == '1'\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -226,7 +226,7 @@ def test_the_time_for_a_package_is_linear_in_its_resources() -> None:
     def seconds(count: int) -> float:
         given = resources(*[text] * count)
         began = time.perf_counter()
-        assert builtin_runner().run(IMAGE, ResourceList(given, config)).items == given
+        assert BuiltinRunner().run(IMAGE, ResourceList(given, config)).items == given
         return time.perf_counter() - began
 
     seconds(1)
