@@ -72,7 +72,7 @@ class Entry:
 
     ``body`` is the full JSON object with its resourceVersion. ``fields`` are the selectable
     fields in the order the resource's index declares. ``row``, ``partial`` are filled lazily by the
-    machinery with the encoded Table row (with PartialObjectMetadata inside) and the encoded
+    machinery with the encoded Table row (with PartialObjectMetadata inside, cut at its dates) and the encoded
     PartialObjectMetadata. Entries are immutable but for these two caches, and shared by
     the cache, the event ring and every response.
     """
@@ -96,7 +96,7 @@ class Entry:
         self.body = body
         self.labels = labels
         self.fields = fields
-        self.row: bytes | None = None
+        self.row: tuple[bytes, ...] | None = None
         self.partial: bytes | None = None
 
     @property
@@ -138,6 +138,9 @@ class Event:
 IndexedFields = tuple[Mapping[str, str], tuple[str, ...]]
 Index = Callable[[Json], IndexedFields]
 """A decoded object → (labels, values of its selectable fields in declared order)."""
+
+Refresh = Callable[[Json], bool]
+"""Gives an object as the log has it the form it would be stored in today, in place; tells whether it changed."""
 
 Matches = Callable[[Entry], bool]
 """A compiled selector."""
@@ -313,8 +316,19 @@ class ObjectStore(Protocol):
         """The outbox that shares the log's transactions."""
         ...
 
-    def register(self, resource: str, index: Index, *, sealed: bool = False) -> None:
-        """Serve a resource. ``sealed`` bodies are encrypted at rest."""
+    def register(self, resource: str, index: Index, *, sealed: bool = False, refresh: Refresh | None = None) -> None:
+        """Serve a resource. ``sealed`` bodies are encrypted at rest; ``refresh`` renews what is read from the log.
+
+        Raises:
+            ValueError: it is registered already.
+        """
+        ...
+
+    def unregister(self, resource: str) -> None:
+        """Stop serving a resource: its watches end, its observers are forgotten, its objects stay stored.
+
+        It may be registered again, with another index, and then has its objects back. Not registered: nothing happens.
+        """
         ...
 
     def observe(self, resource: str, observer: Observer) -> None:

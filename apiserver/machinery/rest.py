@@ -39,7 +39,7 @@ class Item(Protocol):
 
     rv: int
     body: bytes
-    row: bytes | None
+    row: tuple[bytes, ...] | None
     partial: bytes | None
 
     @property

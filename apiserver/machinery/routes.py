@@ -167,12 +167,13 @@ class Endpoint:
                 self._columns.row(item)
             await asyncio.sleep(0)
         head = table_head(_list_metadata(page), self._columns.header, form.meta_version)
-        if include is Include.METADATA and not self._columns.dated:
-            rows = [item.row or self._columns.row(item) for item in page.items]
-        else:
-            moment = now()
-            rows = [self._columns.shown(item, include, moment) for item in page.items]
-        return [head, *_joined(rows), b"]}"]
+        pieces, moment = [head], now()
+        for item in page.items:
+            self._columns.add_shown(pieces, item, include, moment)
+            pieces.append(b",")
+        if page.items:
+            pieces.pop()
+        return [*pieces, b"]}"]
 
     async def _watch(self, call: Call) -> ASGIApp:
         if self._watcher is None:

@@ -1,13 +1,13 @@
 """Objects as Table rows and as metadata only, built from stored bytes once and then cached on the item.
 
-A cached row holds dates as marks, since "5m" is true for a moment only; serving a row of a kind with date
-columns replaces them. Rows of other kinds are served as they lie in the cache. Source: ``kube-api.md`` 1.8.
+A cached row is cut where a date stands, since "5m" is true for a moment only: serving it puts the ages between the
+pieces, without copying these. Source: ``kube-api.md`` 1.8.
 """
 
 import re
+import time
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import lru_cache
 
 import orjson
 
@@ -61,33 +61,34 @@ class Columns:
         if columns[0].name != "Name":
             columns = (_NAME, *columns)
         self._columns = columns
-        self.dated = any(column.type == "date" for column in columns)
         self.count = len(columns)
         self.header = orjson.dumps([_column_json(column) for column in columns])
 
-    def row(self, item: Item) -> bytes:
-        """Return the row with the metadata in it, dates as marks; decodes the object only once."""
+    def row(self, item: Item) -> tuple[bytes, ...]:
+        """Return the row with the metadata in it: text and timestamps in turn; decodes the object only once."""
         if item.row is None:
             decoded = orjson.loads(item.body)
             cells = orjson.dumps([self._cell(column, decoded) for column in self._columns])
-            item.row = b'{"cells":' + cells[:-1] + _BEFORE_OBJECT + _metadata_of(decoded) + b"}"
+            *before, last = _DATE_MARK.split(b'{"cells":' + cells[:-1])
+            item.row = (*before, last + _BEFORE_OBJECT + _metadata_of(decoded) + b"}")
         return item.row
 
-    def shown(self, item: Item, include: Include, now: datetime) -> bytes:
+    def add_shown(self, pieces: list[bytes], item: Item, include: Include, moment: "Moment") -> None:
+        """Append the row as it is sent, in pieces."""
+        row = item.row or self.row(item)
+        for index in range(0, len(row) - 1, 2):
+            pieces += (row[index], moment[row[index + 1]])
+        if include is Include.METADATA:
+            pieces.append(row[-1])
+            return
+        pieces.append(row[-1][: row[-1].index(_BEFORE_OBJECT)])
+        pieces += (_BEFORE_OBJECT, item.body, b"}") if include is Include.OBJECT else (b"]}",)
+
+    def shown(self, item: Item, include: Include, moment: "Moment") -> bytes:
         """Return the row as it is sent."""
-        row = self.row(item)
-        if include is Include.METADATA and not self.dated:
-            return row
-        end = row.index(_BEFORE_OBJECT)
-        cells = row[:end]
-        if self.dated:
-            seconds = int(now.timestamp())
-            cells = _DATE_MARK.sub(lambda mark: b'"%b"' % _age(mark[1], seconds), cells)
-        if include is Include.NONE:
-            return cells + b"]}"
-        if include is Include.OBJECT:
-            return cells + _BEFORE_OBJECT + item.body + b"}"
-        return cells + row[end:]
+        pieces: list[bytes] = []
+        self.add_shown(pieces, item, include, moment)
+        return b"".join(pieces)
 
     def _cell(self, column: Column, decoded: Json) -> object:
         value = column.value(decoded)
@@ -99,8 +100,8 @@ class Columns:
 def metadata_only(item: Item, version: str = "v1") -> bytes:
     """Return the item as PartialObjectMetadata of meta.k8s.io/``version``."""
     if item.row is not None:
-        start = item.row.index(_BEFORE_OBJECT) + len(_BEFORE_OBJECT)
-        found = item.row[start:-1]
+        end = item.row[-1]
+        found = end[end.index(_BEFORE_OBJECT) + len(_BEFORE_OBJECT) : -1]
     else:
         if item.partial is None:
             item.partial = _metadata_of(orjson.loads(item.body))
@@ -117,9 +118,21 @@ def table_head(metadata: bytes, header: bytes, version: str = "v1") -> bytes:
     )
 
 
-def now() -> datetime:
+class Moment(dict[bytes, bytes]):
+    """Ages at one moment, as JSON: timestamp → ``"5m"``; each is worked out once, since many objects share theirs."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = int(seconds)
+
+    def __missing__(self, timestamp: bytes) -> bytes:
+        age = self[timestamp] = b'"%b"' % _age(timestamp, self._seconds)
+        return age
+
+
+def now() -> Moment:
     """Return the moment that ages are counted to."""
-    return datetime.now(UTC)
+    return Moment(time.time())
 
 
 def human_duration(seconds: float) -> str:
@@ -138,9 +151,8 @@ def human_duration(seconds: float) -> str:
     return f"{total // _SECONDS['y']}y"
 
 
-@lru_cache(maxsize=16_384)
 def _age(text: bytes, moment: int) -> bytes:
-    """Return the age of a timestamp at ``moment``, in seconds since the epoch; many objects share both."""
+    """Return the age of a timestamp at ``moment``, in seconds since the epoch."""
     try:
         then = datetime.fromisoformat(text.decode())
     except ValueError:

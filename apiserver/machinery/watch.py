@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import orjson
 from starlette.types import Receive, Scope, Send
@@ -19,7 +18,7 @@ from apiserver.machinery.options import StreamOptions
 from apiserver.machinery.reply import JSON_TYPE, chunks
 from apiserver.machinery.rest import Item, ItemEvent, ItemWatch
 from apiserver.machinery.status import status_bytes
-from apiserver.machinery.table import Columns, Include, metadata_only, now, table_head
+from apiserver.machinery.table import Columns, Include, Moment, metadata_only, now, table_head
 from krm.meta.errors import StatusError
 
 BOOKMARK_SECONDS = 60.0
@@ -48,11 +47,11 @@ class Frames:
         """The key under which frames of this form are cached on an event."""
         return f"{self.form.view}/{self.form.meta_version}/{self.include}"
 
-    def frame(self, type_: str, item: Item, *, first: bool, moment: datetime) -> bytes:
+    def frame(self, type_: str, item: Item, *, first: bool, moment: Moment) -> bytes:
         """Return one line."""
         return _FRAME % (type_.encode(), self.shown(item, first=first, moment=moment))
 
-    def cached(self, type_: str, event: ItemEvent, moment: datetime) -> bytes:
+    def cached(self, type_: str, event: ItemEvent, moment: Moment) -> bytes:
         """Return the line for an event that is not a watcher's first, made once for all of them."""
         key = f"{type_}/{self.variant}"
         found = event.frames.get(key)
@@ -60,7 +59,7 @@ class Frames:
             found = event.frames[key] = self.frame(type_, event.entry, first=False, moment=moment)
         return found
 
-    def shown(self, item: Item, *, first: bool, moment: datetime) -> bytes:
+    def shown(self, item: Item, *, first: bool, moment: Moment) -> bytes:
         """Return an item in this form; a Table of one row for the Table form."""
         if self.form.view is View.OBJECT:
             return item.body
