@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import kube_api
 import measurements as m
 from report import Row, machine, table, write
-from testbed import PorchProcess, RemoteServer, register, remotes, uses_acceptance_programs
+from session import Session
+from testbed import PorchProcess, RemoteServer, control_plane, register, remotes, uses_acceptance_programs
 from toolchain_rows import toolchain_rows
 
-PARTS = ("toolchain", "growth", "parallel", "watch", "rendering", "sync", "large")
+PARTS = ("toolchain", "kubernetes", "growth", "parallel", "watch", "rendering", "sync", "large")
 
 
 class Bench:
@@ -87,6 +89,18 @@ class Bench:
     def toolchain(self) -> list[Row]:
         """Reading, rendering and merging packages, without a server."""
         return toolchain_rows(self._sizes is m.SHORT)
+
+    def kubernetes(self) -> list[Row]:
+        """Core objects, beside a real kube-apiserver where one is built."""
+        calls = kube_api.SHORT if self._sizes is m.SHORT else kube_api.FULL
+        server = self._start("kubernetes")
+        try:
+            ours = Session(server.url, "default", str(server.data / "admin.crt"), str(server.data / "admin.key"))
+            with control_plane(self._folder / "control-plane") as real:
+                theirs = real and Session(real.url, "default", *(str(path) for path in real.client_certificate))
+                return list(kube_api.rows(kube_api.compare(ours, theirs, calls), calls))
+        finally:
+            server.stop()
 
     def sync(self) -> list[Row]:
         """First syncs of the smaller repository, and of the larger one without a git binary."""

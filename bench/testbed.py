@@ -4,10 +4,11 @@ The programs of the acceptance (``tools`` beside the checkout, or the folder tha
 they are at hand, and the ones of this folder with the same arguments where they are not.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,11 +17,23 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests"))
 
 import remotes  # noqa: E402  (the tests' folder is on the path only now)
+from control_plane import ControlPlane, NotBuilt  # noqa: E402
 from manifests import credentials, repository  # noqa: E402
 from porch_client import CONFIG, PorchClient  # noqa: E402
 from porch_process import PorchProcess, free_port  # noqa: E402
 
-__all__ = ["CONFIG", "PorchClient", "PorchProcess", "RemoteServer", "credentials", "remotes", "repository", "yardstick"]
+__all__ = [
+    "CONFIG",
+    "ControlPlane",
+    "PorchClient",
+    "PorchProcess",
+    "RemoteServer",
+    "control_plane",
+    "credentials",
+    "remotes",
+    "repository",
+    "yardstick",
+]
 
 HERE = Path(__file__).resolve().parent
 YARDSTICKS = Path(os.environ.get("PORCH_YARDSTICKS", ROOT.parent / "shared" / "tools"))
@@ -63,6 +76,16 @@ class RemoteServer:
     ) -> None:
         self._process.terminate()
         self._process.wait(timeout=10)
+
+
+@contextlib.contextmanager
+def control_plane(folder: Path) -> Iterator[ControlPlane | None]:
+    """Start a real kube-apiserver to compare with; None where none is built (``make controlplane``)."""
+    with contextlib.ExitStack() as stack:
+        real = None
+        with contextlib.suppress(NotBuilt):
+            real = stack.enter_context(ControlPlane(folder))
+        yield real
 
 
 def register(client: PorchClient, name: str, url: str) -> None:
