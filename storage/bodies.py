@@ -41,6 +41,11 @@ def with_revision(body: bytes, rv: int) -> bytes:
     return b'%b"resourceVersion":"%d",%b' % (body[:at], rv, body[at:])
 
 
+def without_revision(body: bytes, rv: int) -> bytes:
+    """Return a served body as it is stored: the inverse of :func:`with_revision`."""
+    return body.replace(b'"resourceVersion":"%d",' % rv, b"", 1)
+
+
 def decode(entry: Entry) -> Json:
     """Return a fresh, changeable copy of an entry's object, its resourceVersion included."""
     obj: dict[str, Any] = orjson.loads(entry.body)

@@ -223,6 +223,14 @@ class FutureRevision(Exception):
         self.current = current
 
 
+class NotRegistered(ValueError):
+    """The resource is not served, or no longer; programs that ask for a built-in kind never see it."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"resource {resource!r} is not registered")
+        self.resource = resource
+
+
 class StoreUnavailable(Exception):
     """The database cannot be reached, is locked by somebody else, or its disk is full."""
 
@@ -328,6 +336,9 @@ class ObjectStore(Protocol):
         """Stop serving a resource: its watches end, its observers are forgotten, its objects stay stored.
 
         It may be registered again, with another index, and then has its objects back. Not registered: nothing happens.
+
+        Raises:
+            ValueError: it is sealed; those are kinds of the server itself.
         """
         ...
 

@@ -11,8 +11,21 @@ from types import MappingProxyType
 
 import orjson
 
-from storage.bodies import with_revision
-from storage.interfaces import Entry, Event, EventType, Index, IndexedFields, ListQuery, LogRow, ObjectKey, Op, Page
+from storage.bodies import encode_body, with_revision
+from storage.interfaces import (
+    Entry,
+    Event,
+    EventType,
+    Index,
+    IndexedFields,
+    Json,
+    ListQuery,
+    LogRow,
+    ObjectKey,
+    Op,
+    Page,
+    Refresh,
+)
 from storage.watchcache.ring import EventRing
 
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -58,11 +71,17 @@ class NamespaceEntries:
 
 
 class ResourceCache:
-    """Entries and events of one resource. ``index`` gives an object's labels and selectable fields."""
+    """Entries and events of one resource. ``index`` gives an object's labels and selectable fields.
 
-    def __init__(self, index: Index, floor: int, on_event: Callable[[Event, int], None]) -> None:
+    ``refresh`` renews what comes from the log; what is written now has its form already.
+    """
+
+    def __init__(
+        self, index: Index, floor: int, on_event: Callable[[Event, int], None], refresh: Refresh | None = None
+    ) -> None:
         self.ring = EventRing(floor)
         self._index = index
+        self._refresh = refresh
         self._on_event = on_event
         self._namespaces: dict[str, NamespaceEntries] = {}
         self._sorted: list[str] = []
@@ -121,13 +140,19 @@ class ResourceCache:
 
     def describe(self, body: bytes) -> IndexedFields:
         """Return the labels and selectable fields of a stored body, sharing what repeats between objects."""
-        labels, fields = self._index(orjson.loads(body))
+        return self._described(orjson.loads(body))
+
+    def _described(self, obj: Json) -> IndexedFields:
+        labels, fields = self._index(obj)
         shared = {sys.intern(key): value for key, value in labels.items()} if labels else NO_LABELS
         return shared, tuple(map(sys.intern, fields))
 
     def entry_of(self, row: LogRow, body: bytes) -> Entry:
         """Build the entry of a log row whose decrypted body is given."""
-        labels, fields = self.describe(body)
+        obj = orjson.loads(body)
+        if self._refresh is not None and self._refresh(obj):
+            body = encode_body(obj)
+        labels, fields = self._described(obj)
         return Entry(row.key, row.rv, row.create_rv, row.uid, with_revision(body, row.rv), labels, fields)
 
     # --- changing -----------------------------------------------------------------------------

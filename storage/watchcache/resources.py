@@ -7,8 +7,20 @@ is registered only after its definition was loaded; then it is served without as
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from storage.bodies import decode, encode_body, with_revision
-from storage.interfaces import Entry, Event, EventType, Index, LogRow, Mutation, ObjectKey, Observer, Op
+from storage.bodies import decode, encode_body, with_revision, without_revision
+from storage.interfaces import (
+    Entry,
+    Event,
+    EventType,
+    Index,
+    LogRow,
+    Mutation,
+    NotRegistered,
+    ObjectKey,
+    Observer,
+    Op,
+    Refresh,
+)
 from storage.sealing import Sealer
 from storage.sql.log import LogDatabase, StateQuery
 from storage.watchcache.cache import ResourceCache
@@ -27,9 +39,9 @@ Open = Callable[[ObjectKey, bytes], bytes]
 class Resource:
     """One served resource: cache, parked watchers, observers. ``sealer`` None means that bodies are stored plain."""
 
-    def __init__(self, index: Index, progress: Progress, sealer: Sealer | None) -> None:
+    def __init__(self, index: Index, progress: Progress, sealer: Sealer | None, refresh: Refresh | None) -> None:
         self.lot = ParkingLot(lambda: progress.rv)
-        self.cache = ResourceCache(index, progress.rv, self._notify)
+        self.cache = ResourceCache(index, progress.rv, self._notify, refresh)
         self.sealer = sealer
         self._observers: list[Observer] = []
 
@@ -55,6 +67,11 @@ class Resource:
             for observer in self._observers:
                 observer(Event(entry.rv, EventType.ADDED, entry, None))
 
+    def row(self, entry: Entry) -> LogRow:
+        """Return an entry in force as a row of the log; which revision it superseded is not known any more."""
+        body = without_revision(entry.body, entry.rv)
+        return LogRow(entry.rv, entry.key, Op.UPDATE, 0, entry.create_rv, entry.uid, body)
+
     def apply(self, op: Op, entry: Entry) -> None:
         """Make one committed change visible and tell the observers."""
         event = self.cache.apply(op, entry)
@@ -75,27 +92,54 @@ class Resources:
         self._served: dict[str, Resource] = {}
         self._unclaimed: dict[str, dict[ObjectKey, LogRow]] = {}
 
+    def find(self, resource: str) -> Resource | None:
+        """Return a served resource, or None."""
+        return self._served.get(resource)
+
     def of(self, resource: str) -> Resource:
         """Return a served resource.
 
         Raises:
-            ValueError: it is not registered.
+            NotRegistered: it is not served.
         """
         found = self._served.get(resource)
         if found is None:
-            raise ValueError(f"resource {resource!r} is not registered")
+            raise NotRegistered(resource)
         return found
 
-    def register(self, resource: str, index: Index, *, sealed: bool) -> None:
+    def register(self, resource: str, index: Index, *, sealed: bool, refresh: Refresh | None) -> None:
         """Serve a resource, with the rows kept for it. Raises ValueError."""
         if resource in self._served:
             raise ValueError(f"resource {resource!r} is registered already")
         if sealed and self._sealer is None:
             raise ValueError(f"resource {resource!r} is to be sealed and the store has no key")
-        served = Resource(index, self._progress, self._sealer if sealed else None)
+        served = Resource(index, self._progress, self._sealer if sealed else None, refresh)
         rows = self._unclaimed.pop(resource, {})
         served.load(rows[key] for key in sorted(rows))
         self._served[resource] = served
+
+    def unregister(self, resource: str) -> None:
+        """Stop serving a resource, end its watches and keep its rows. Raises ValueError when it is sealed."""
+        served = self._served.get(resource)
+        if served is None:
+            return
+        if served.sealer is not None:
+            raise ValueError(f"resource {resource!r} is sealed and cannot be given up")
+        del self._served[resource]
+        served.lot.close_all()
+        self._unclaimed[resource] = {entry.key: served.row(entry) for entry in served.cache.snapshot(None)}
+
+    def apply(self, op: Op, entry: Entry) -> None:
+        """Make one committed change visible; of a resource that is no longer served, it is kept."""
+        served = self._served.get(entry.key.resource)
+        if served is not None:
+            served.apply(op, entry)
+        elif op is Op.DELETE:
+            self._unclaimed.get(entry.key.resource, {}).pop(entry.key, None)
+        else:
+            body = without_revision(entry.body, entry.rv)
+            row = LogRow(entry.rv, entry.key, op, 0, entry.create_rv, entry.uid, body)
+            self._unclaimed.setdefault(entry.key.resource, {})[entry.key] = row
 
     def sealed(self, mutation: Mutation) -> Mutation:
         """Return a mutation as it is to be stored."""

@@ -22,6 +22,7 @@ from storage.interfaces import (
     Outbox,
     OutboxChange,
     Page,
+    Refresh,
     StaleWrite,
     StoreUnavailable,
     Watch,
@@ -66,13 +67,21 @@ class WatchedStore:
 
     # --- life ---------------------------------------------------------------------------------
 
-    def register(self, resource: str, index: Index, *, sealed: bool = False) -> None:
+    def register(self, resource: str, index: Index, *, sealed: bool = False, refresh: Refresh | None = None) -> None:
         """Serve a resource; after ``start`` its stored objects are there at once.
 
         Raises:
             ValueError: it is registered already, or is sealed and the store has no sealer.
         """
-        self._resources.register(resource, index, sealed=sealed)
+        self._resources.register(resource, index, sealed=sealed, refresh=refresh)
+
+    def unregister(self, resource: str) -> None:
+        """Stop serving a resource; its objects stay stored. May be called twice.
+
+        Raises:
+            ValueError: it is sealed.
+        """
+        self._resources.unregister(resource)
 
     def observe(self, resource: str, observer: Observer) -> None:
         """Call ``observer`` for each event, beginning with the objects that are there."""
@@ -225,12 +234,13 @@ class WatchedStore:
             return
         entries: list[Entry] = []
         for mutation, described, stamp in zip(pending.mutations, pending.described, outcome.stamps, strict=True):
-            entry = self.get(mutation.key)
+            served = self._resources.find(mutation.key.resource)
+            entry = served.cache.get(mutation.key.namespace, mutation.key.name) if served else None
             # The follower may have been first, when another replica's notification made it read this row too.
             if entry is None or entry.rv != stamp.rv:
                 body = with_revision(mutation.body, stamp.rv)
                 entry = Entry(mutation.key, stamp.rv, stamp.create_rv, mutation.uid, body, *described)
                 if visible and stamp.rv > self.rv:
-                    self._resources.of(mutation.key.resource).apply(mutation.op, entry)
+                    self._resources.apply(mutation.op, entry)
             entries.append(entry)
         pending.answer.set_result(entries)
