@@ -22,6 +22,7 @@ from storage.interfaces import (
     IndexedFields,
     ListQuery,
     Matches,
+    NotRegistered,
     ObjectKey,
     ObjectStore,
     StoreUnavailable,
@@ -56,6 +57,9 @@ def storage_errors(definition: Definition, operation: str) -> Iterator[None]:
         yield
     except StoreUnavailable as error:
         raise ServerTimeout.of(definition.resource, operation) from error
+    except NotRegistered as error:
+        # A custom resource whose definition went while the request was under way.
+        raise NotFound("the server could not find the requested resource") from error
     except Compacted as error:
         raise Expired(f"too old resource version: {error.wanted} ({error.oldest})") from error
     except FutureRevision as error:
