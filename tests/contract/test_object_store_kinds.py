@@ -50,7 +50,7 @@ async def store(schema: Path, tmp_path: Path) -> AsyncIterator[WatchedStore]:
 
 
 async def test_a_resource_given_up_is_not_served_and_comes_back_with_its_objects(store: WatchedStore) -> None:
-    store.register(RESOURCE, lambda obj: ({}, ()))
+    store.register(RESOURCE, lambda _obj: ({}, ()))
     (written,) = await store.write([create("one", size=3)])
 
     store.unregister(RESOURCE)
