@@ -1,4 +1,4 @@
-"""What a served kind is: one definition, built in or (later) from a CustomResourceDefinition.
+"""What a served kind is: one definition, built in or from a version of a CustomResourceDefinition.
 
 Routes, discovery, OpenAPI, tables, validation and selectors all follow from it.
 """
@@ -62,18 +62,26 @@ class Definition:
     generation: bool = True
     label_name: bool = False
     sealed: bool = False
+    list_kind_name: str = ""
+    """The kind of its lists, where that is not ``<kind>List``."""
+    stored_version: str = ""
+    """The version that objects are stored in, where that is another one."""
+    deprecation: str = ""
+    """What every client of a deprecated version is warned with."""
+    served_as: ResourceName | None = None
+    """The resource that a subresource of another kind (a Scale) is part of; None: the kind's own."""
     prepare: Callable[[Json, Json | None], None] | None = None
     validate: Callable[[Json, Json | None], Sequence[Cause]] | None = None
 
     @property
     def resource(self) -> ResourceName:
         """The resource for messages and storage keys (``str()`` gives ``plural.group``)."""
-        return ResourceName(self.plural, self.group)
+        return self.served_as or ResourceName(self.plural, self.group)
 
     @property
     def list_kind(self) -> str:
         """The kind of its lists."""
-        return f"{self.kind}List"
+        return self.list_kind_name or f"{self.kind}List"
 
     @property
     def api_version(self) -> str:

@@ -1,7 +1,8 @@
 """Tells clients what is served: the legacy group and resource lists, and aggregated discovery v2.
 
 Everything follows from the served definitions and from the verb protocols that each resource
-implements. Documents are built once per set of definitions. Source: ``kube-api.md`` 1.6.
+implements. Each document is built when it is first asked for and again only after a change of what it
+is about. Source: ``kube-api.md`` 1.6.
 """
 
 import base64
@@ -10,14 +11,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from apiserver.machinery.definition import Definition
+from apiserver.machinery.reply import plain
 from apiserver.machinery.rest import Creater, Deleter, Getter, Lister, Resource, Served, Updater, Watcher
 
 Json = dict[str, Any]
@@ -67,13 +71,42 @@ class _Document:
         return cls(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
 
 
+class _GroupVersion:
+    """What is served under one group and version; a change of that makes a new one."""
+
+    def __init__(self, group: str, version: str, served: Sequence[Served]) -> None:
+        self.group = group
+        self.version = version
+        self.served = served
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    @cached_property
+    def document(self) -> _Document:
+        return _Document.of(_resource_list(self.group, self.version, self.served))
+
+    @cached_property
+    def aggregated(self) -> orjson.Fragment:
+        resources = [_aggregated_resource(served) for served in self.served]
+        return orjson.Fragment(orjson.dumps({"version": self.version, "resources": resources, "freshness": "Current"}))
+
+
 class Discovery:
     """The discovery documents of a set of served resources.
 
-    ``priorities`` orders groups, highest first (0 where not given), then by name.
+    ``priorities`` orders groups, highest first (0 where not given), then by name. ``known`` lends what it has
+    made of group-versions that are the same here.
     """
 
-    def __init__(self, served: Sequence[Served], *, priorities: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        served: Sequence[Served],
+        *,
+        priorities: Mapping[str, int] | None = None,
+        known: "Discovery | None" = None,
+    ) -> None:
         ranks = priorities or {}
         groups: dict[str, dict[str, list[Served]]] = defaultdict(lambda: defaultdict(list))
         for one in served:
@@ -81,34 +114,36 @@ class Discovery:
             groups[definition.group][definition.version].append(one)
         self._groups = {
             group: {
-                version: groups[group][version] for version in sorted(groups[group], key=version_rank, reverse=True)
+                version: _same_or_new(known, group, version, groups[group][version])
+                for version in sorted(groups[group], key=version_rank, reverse=True)
             }
             for group in sorted(groups, key=lambda name: (-ranks.get(name, 0), name))
         }
-        core = {"": self._groups[""]} if "" in self._groups else {}
-        named = {group: versions for group, versions in self._groups.items() if group}
-        self._aggregated = {"/api": _Document.of(_aggregated(core)), "/apis": _Document.of(_aggregated(named))}
 
     def routes(self) -> list[Route]:
         """Return the routes of ``/api``, ``/apis`` and of each group and group-version below them."""
-        routes = [Route("/api", self._serve_root), Route("/apis", self._serve_root)]
-        for path, document in self._documents().items():
-            routes.append(Route(path, _fixed(_Document.of(document))))
-        return routes
+        return [
+            Route("/api", self._serve_root),
+            Route("/apis", self._serve_root),
+            Route("/api/{below:path}", self._serve_below),
+            Route("/apis/{below:path}", self._serve_below),
+        ]
 
     def paths(self) -> list[str]:
         """Return the paths answered here, for the index at ``/``."""
-        return ["/api", "/apis", *self._documents()]
+        groups = [f"/apis/{group}" for group in self._groups if group]
+        below = [version.path for versions in self._groups.values() for version in versions.values()]
+        return ["/api", "/apis", *groups, *below]
 
-    def _documents(self) -> dict[str, Json]:
-        documents = {}
-        for group, versions in self._groups.items():
-            if group:
-                documents[f"/apis/{group}"] = {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)}
-            for version, served in versions.items():
-                prefix = f"/apis/{group}/{version}" if group else f"/api/{version}"
-                documents[prefix] = _resource_list(group, version, served)
-        return documents
+    def group_version(self, group: str, version: str) -> "_GroupVersion | None":
+        """Return what is served under a group and version."""
+        return self._groups.get(group, {}).get(version)
+
+    @cached_property
+    def _aggregated(self) -> dict[str, _Document]:
+        core = {"": self._groups[""]} if "" in self._groups else {}
+        named = {group: versions for group, versions in self._groups.items() if group}
+        return {"/api": _Document.of(_aggregated(core)), "/apis": _Document.of(_aggregated(named))}
 
     async def _serve_root(self, request: Request) -> Response:
         path = request.url.path.rstrip("/")
@@ -117,6 +152,24 @@ class Discovery:
             return _conditional(request, self._aggregated[path], AGGREGATED, headers)
         content = self._versions(request) if path == "/api" else self._group_list()
         return _conditional(request, _Document.of(content), "application/json", {"Vary": "Accept"})
+
+    async def _serve_below(self, request: Request) -> ASGIApp:
+        document = self._below(request.url.path.strip("/").split("/"))
+        if document is None:
+            return plain("404 page not found\n", status=404)
+        return _conditional(request, document, "application/json", {})
+
+    def _below(self, path: Sequence[str]) -> _Document | None:
+        match path:
+            case ["apis", group, version] if group:
+                found = self.group_version(group, version)
+            case ["api", version]:
+                found = self.group_version("", version)
+            case ["apis", group] if group and group in self._groups:
+                return _Document.of({"kind": "APIGroup", "apiVersion": "v1", **_group(group, self._groups[group])})
+            case _:
+                return None
+        return found.document if found else None
 
     def _versions(self, request: Request) -> Json:
         address = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")[:256]}]
@@ -141,11 +194,11 @@ def wants_aggregated(accept: str) -> bool:
     return False
 
 
-def _fixed(document: _Document) -> Any:
-    async def serve(request: Request) -> Response:
-        return _conditional(request, document, "application/json", {})
-
-    return serve
+def _same_or_new(known: Discovery | None, group: str, version: str, served: Sequence[Served]) -> _GroupVersion:
+    found = known.group_version(group, version) if known else None
+    if found is None or [id(one) for one in found.served] != [id(one) for one in served]:
+        return _GroupVersion(group, version, served)
+    return found
 
 
 def _conditional(request: Request, document: _Document, media_type: str, headers: Mapping[str, str]) -> Response:
@@ -164,9 +217,13 @@ def _group(group: str, versions: Iterable[str]) -> Json:
 def _resource_list(group: str, version: str, served: Sequence[Served]) -> Json:
     resources = []
     for one in served:
-        resources.append(_legacy_resource(one.resource, one.resource.definition.plural))
+        plural = one.resource.definition.plural
+        resources.append(_legacy_resource(one.resource, plural))
         for name, subresource in sorted(one.subresources.items()):
-            resources.append(_legacy_resource(subresource, f"{one.resource.definition.plural}/{name}"))
+            entry = _legacy_resource(subresource, f"{plural}/{name}")
+            if (subresource.definition.group, subresource.definition.version) != (group, version):
+                entry |= {"group": subresource.definition.group, "version": subresource.definition.version}
+            resources.append(entry)
     api_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": resources}
 
@@ -196,18 +253,15 @@ def _names(definition: Definition) -> Json:
 
 
 def _storage_hash(definition: Definition) -> str:
-    identity = f"{definition.group}/{definition.version}/{definition.kind}"
+    identity = f"{definition.group}/{definition.stored_version or definition.version}/{definition.kind}"
     return base64.b64encode(hashlib.sha256(identity.encode()).digest()[:8]).decode()
 
 
-def _aggregated(groups: Mapping[str, Mapping[str, Sequence[Served]]]) -> Json:
+def _aggregated(groups: Mapping[str, Mapping[str, _GroupVersion]]) -> Json:
     items = [
         {
             "metadata": {"name": group, "creationTimestamp": None},
-            "versions": [
-                {"version": version, "resources": [_aggregated_resource(s) for s in served], "freshness": "Current"}
-                for version, served in versions.items()
-            ],
+            "versions": [version.aggregated for version in versions.values()],
         }
         for group, versions in groups.items()
     ]

@@ -27,7 +27,7 @@ class Health:
     """Answers the health endpoints from named checks.
 
     ``checks`` are quick and do not raise; ``ping`` and ``log`` are added. ``shutting_down`` makes ``/readyz`` fail.
-    ``version`` is what ``/version`` serves, all strings. ``paths`` are listed at ``/`` beside our own.
+    ``version`` is what ``/version`` serves, all strings. ``paths()`` are listed at ``/`` beside our own.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Health:
         checks: Mapping[str, Check],
         *,
         version: Mapping[str, str] | None = None,
-        paths: Iterable[str] = (),
+        paths: Callable[[], Iterable[str]] = tuple,
         shutting_down: Check = lambda: False,
     ) -> None:
         own: dict[str, Check] = {"ping": lambda: True, "log": lambda: True}
@@ -46,7 +46,7 @@ class Health:
             "readyz": {**every, "shutdown": lambda: not shutting_down()},
         }
         self._version = dict(version or {})
-        self._paths = tuple(paths)
+        self._paths = paths
 
     def routes(self) -> list[Route]:
         """Return the routes: each endpoint, each check of each endpoint, ``/version``, ``/`` and ``/index.html``."""
@@ -63,7 +63,7 @@ class Health:
     async def _serve_index(self, _request: Request) -> Response:
         own = [f"/{endpoint}" for endpoint in self._endpoints] + ["/version"]
         own += [f"/{endpoint}/{name}" for endpoint, checks in self._endpoints.items() for name in checks]
-        return _indented_json({"paths": sorted({*own, *self._paths})})
+        return _indented_json({"paths": sorted({*own, *self._paths()})})
 
 
 def _indented_json(value: object) -> Response:

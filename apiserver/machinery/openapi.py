@@ -1,11 +1,13 @@
 """Serves OpenAPI documents made from the definitions: v3 per group-version, v2 for all together.
 
-Each document is built and encoded on its first request, then served as bytes. Source: ``kube-api.md`` 1.7.
+Each document is built and encoded on its first request, in a thread, then served as bytes until what it
+describes changes. Source: ``kube-api.md`` 1.7.
 """
 
+import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from functools import cached_property
 from time import time
@@ -41,15 +43,28 @@ class _Encoded:
 
 
 class OpenApi:
-    """The OpenAPI documents of a set of served resources; a change of kinds makes a new one."""
+    """The OpenAPI documents of a set of served resources; a change of kinds makes a new one.
 
-    def __init__(self, served: Sequence[Served]) -> None:
+    ``known`` lends the documents of group-versions that are the same here.
+    """
+
+    def __init__(self, served: Sequence[Served], *, known: "OpenApi | None" = None) -> None:
         self._served: dict[str, list[Served]] = defaultdict(list)
         for one in served:
             definition = one.resource.definition
             prefix = "apis" if definition.group else "api"
             self._served[f"{prefix}/{definition.api_version}"].append(one)
-        self._v3: dict[str, _Encoded] = {}
+        lent = known.documents_of(self._served) if known else {}
+        self._v3: dict[str, _Encoded] = lent
+        self._building = asyncio.Lock()
+
+    def documents_of(self, served: Mapping[str, Sequence[Served]]) -> dict[str, _Encoded]:
+        """Return the documents made so far of those group-versions that are the same in ``served``."""
+        return {
+            name: document
+            for name, document in self._v3.items()
+            if [id(one) for one in served.get(name, ())] == [id(one) for one in self._served[name]]
+        }
 
     def routes(self) -> list[Route]:
         """Return the routes of ``/openapi/v3``, of each document below it, and of ``/openapi/v2``."""
@@ -91,6 +106,13 @@ class OpenApi:
             self._v3[group_version] = _Encoded(self.document_v3(group_version))
         return self._v3[group_version]
 
+    async def _all_built(self) -> None:
+        """Have every document; building takes milliseconds each, so it happens in a thread."""
+        async with self._building:
+            for name in self.group_versions:
+                if name not in self._v3:
+                    await asyncio.to_thread(self._encoded, name)
+
     @cached_property
     def _v2(self) -> _Encoded:
         return _Encoded(self.document_v2())
@@ -104,6 +126,7 @@ class OpenApi:
         return f"/openapi/v3/{group_version}?hash={self._encoded(group_version).hash}"
 
     async def _serve_root(self, request: Request) -> ASGIApp:
+        await self._all_built()
         return _answer(request, self._root)
 
     @cached_property
@@ -113,14 +136,18 @@ class OpenApi:
     async def _serve_v2(self, request: Request) -> ASGIApp:
         accept = request.headers.get("accept", "")
         if MEDIA_TYPE in accept and not _takes_json(accept):
-            return Reply([self._v2_protobuf], media_type=ANSWERED, headers=[(b"vary", b"Accept")])
-        return _answer(request, self._v2)
+            encoded = await asyncio.to_thread(lambda: self._v2_protobuf)
+            return Reply([encoded], media_type=ANSWERED, headers=[(b"vary", b"Accept")])
+        return _answer(request, await asyncio.to_thread(lambda: self._v2))
 
     async def _serve_v3(self, request: Request) -> ASGIApp:
         group_version = request.path_params["path"].rstrip("/")
         if group_version not in self._served:
             return plain("404 page not found\n", status=404)
-        document = self._encoded(group_version)
+        document = self._v3.get(group_version)
+        if document is None:
+            async with self._building:
+                document = await asyncio.to_thread(self._encoded, group_version)
         wanted = request.query_params.get("hash")
         if wanted is None:
             return _answer(request, document)

@@ -53,7 +53,7 @@ def client(*, failing: bool = False, shutting_down: bool = False) -> httpx2.Asyn
     health = Health(
         {"database": lambda: not failing},
         version={"gitVersion": "v1.34.0"},
-        paths=["/apis"],
+        paths=lambda: ["/apis"],
         shutting_down=lambda: shutting_down,
     )
     app = Starlette(routes=[*Discovery(SERVED).routes(), *health.routes()])
