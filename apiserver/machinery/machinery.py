@@ -1,59 +1,59 @@
 """The API server as one ASGI application over a set of served resources.
 
-It owns the way of every request: exception boundary, authentication, request info, authorization, deadline,
-dispatch. What is served can be replaced while running. Source: ``kube-api.md`` 1.2 and 1.3.
+It owns the way of every request: exception boundary, request info, deadline, audit, authentication, impersonation, places
+in flight, authorization, dispatch. What is served can be replaced while running. Source: ``kube-api.md`` 1.2 and 1.3.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 import structlog
 from starlette.routing import BaseRoute, Match, Route
-from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from apiserver.machinery.access import (
+    OPEN_PATHS,
+    AuditRecord,
+    AuditTrail,
+    Authenticator,
+    Authorize,
+    Impersonate,
+    allow_all,
+    take_credentials,
+)
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.discovery import Discovery
 from apiserver.machinery.health import Health
+from apiserver.machinery.in_flight import InFlight
+from apiserver.machinery.metrics import PATH as METRICS_PATH
+from apiserver.machinery.metrics import Measured, Metrics, WatchMeter, unserved
 from apiserver.machinery.openapi import OpenApi
 from apiserver.machinery.reply import plain
-from apiserver.machinery.request import Query, RequestInfo, duration, read_query, request_info, text
-from apiserver.machinery.rest import Resource, Served, User
+from apiserver.machinery.request import REQUEST_INFO, Query, RequestInfo, duration, read_query, request_info, text
+from apiserver.machinery.rest import Resource, Served
 from apiserver.machinery.routes import Call, Endpoint
 from apiserver.machinery.status import ErrorBoundary
-from krm.meta.errors import MethodNotAllowed, Timeout, Unauthorized
+from krm.meta.errors import BadRequest, Forbidden, MethodNotAllowed, Timeout, Unauthorized
+from krm.meta.selectors import FieldSelector
 
 BODY_LIMIT = 6 * 1024 * 1024
 """Bytes of a request body, unless configured."""
 REQUEST_SECONDS = 291.0
 """Seconds for one request other than a watch, unless configured; upstream's server uses the same."""
-_OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
-"""What anybody may read, with everything below."""
 _NOT_FOUND = "404 page not found\n"
-
-
-class Authenticator(Protocol):
-    """Finds out who sends a request."""
-
-    def authenticate(self, scope: AsgiScope) -> User | None:
-        """Return the user, or None for nobody we know."""
-        ...
-
-
-Authorize = Callable[[User, RequestInfo], Awaitable[None]]
-"""Raises Forbidden for what the user may not do."""
-
-
-async def allow_all(_user: User, _info: RequestInfo) -> None:
-    """Let every known user do everything."""
+_NAMED_VERBS = ("list", "watch", "deletecollection")
+"""Verbs of collections; a field selector may narrow them to one object."""
 
 
 class ApiMachinery:
     """Serves ``served`` with discovery, OpenAPI, health and version.
 
     ``health_checks`` are quick and do not raise. ``stopping``, once set, ends all watches and fails ``/readyz``.
-    ``body_limit`` is in bytes, ``request_seconds`` bounds every request that is no watch.
+    ``body_limit`` is in bytes, ``request_seconds`` bounds every request that is no watch. Without ``impersonate`` nobody
+    may act for somebody else; without ``audit`` no record is kept; without ``in_flight`` nobody waits for a place.
     """
 
     def __init__(
@@ -62,6 +62,10 @@ class ApiMachinery:
         *,
         authenticator: Authenticator,
         authorize: Authorize = allow_all,
+        impersonate: Impersonate | None = None,
+        audit: AuditTrail | None = None,
+        in_flight: InFlight | None = None,
+        metrics: Metrics | None = None,
         version_info: Mapping[str, str] | None = None,
         health_checks: Mapping[str, Callable[[], bool]] | None = None,
         stopping: asyncio.Event | None = None,
@@ -70,6 +74,10 @@ class ApiMachinery:
     ) -> None:
         self._authenticator = authenticator
         self._authorize = authorize
+        self._impersonate = impersonate
+        self._audit = audit
+        self._in_flight = in_flight
+        self._metrics = metrics or Metrics()
         self._version_info = dict(version_info or {})
         self._health_checks = dict(health_checks or {})
         self._stopping = stopping or asyncio.Event()
@@ -78,32 +86,54 @@ class ApiMachinery:
         self._boundary = ErrorBoundary(self._serve)
         self._endpoints: dict[tuple[str, str, str, str], Endpoint] = {}
         self._documents: list[BaseRoute] = []
+        self._discovery = Discovery(())
+        self._openapi = OpenApi(())
+        self._health = Health(
+            self._health_checks,
+            version=self._version_info,
+            paths=self._index,
+            shutting_down=self._stopping.is_set,
+        ).routes()
         self.replace(served)
 
     def replace(self, served: Sequence[Served]) -> None:
-        """Serve something else from the next request on; requests under way finish as they began."""
+        """Serve something else from the next request on; requests under way finish as they began.
+
+        What stays the same keeps its endpoint and its documents, so that one more kind costs little however many
+        there are.
+        """
         endpoints = {}
         for one in served:
             for subresource, resource in {"": one.resource, **one.subresources}.items():
                 parent: Definition = one.resource.definition
                 key = (parent.group, parent.version, parent.plural, subresource)
-                endpoints[key] = self._endpoint(resource, subresource, one.deleted_as_object)
-        discovery, openapi = Discovery(served), OpenApi(served)
-        health = Health(
-            self._health_checks,
-            version=self._version_info,
-            paths=[*discovery.paths(), "/openapi/v2", "/openapi/v3"],
-            shutting_down=self._stopping.is_set,
-        )
+                known = self._endpoints.get(key)
+                if known is None or known.resource is not resource:
+                    known = self._endpoint(resource, subresource, one.deleted_as_object)
+                endpoints[key] = known
+        self._discovery = Discovery(served, known=self._discovery)
+        self._openapi = OpenApi(served, known=self._openapi)
         self._endpoints = endpoints
-        self._documents = [*discovery.routes(), *openapi.routes(), *health.routes()]
+        self._documents = [*self._discovery.routes(), *self._openapi.routes(), *self._health, *self._metrics.routes()]
+
+    def _index(self) -> list[str]:
+        return [*self._discovery.paths(), "/openapi/v2", "/openapi/v3", METRICS_PATH]
 
     def routes(self) -> list[BaseRoute]:
         """Return the route for the application: everything that no earlier route takes."""
         return [Route("/{path:path}", self, include_in_schema=False)]
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        await self._boundary(scope, receive, send)
+        measured = Measured(self._metrics, scope, send)
+        try:
+            await self._boundary(scope, receive, measured.send)
+        finally:
+            self._count(measured, scope)
+
+    def _count(self, measured: Measured, scope: AsgiScope) -> None:
+        info: RequestInfo = scope.get(REQUEST_INFO) or RequestInfo("get", "")
+        key = (info.group, info.version, info.resource, info.subresource)
+        measured.finish(info if not info.resource or key in self._endpoints else unserved(info))
 
     def _endpoint(self, resource: Resource, subresource: str, deleted_as_object: bool) -> Endpoint:
         return Endpoint(
@@ -112,35 +142,74 @@ class ApiMachinery:
             deleted_as_object=deleted_as_object,
             body_limit=self._body_limit,
             stopping=self._stopping,
+            meter=WatchMeter(self._metrics, resource.definition),
         )
 
     async def _serve(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
+        """Read what is asked for and begin its record; the boundary around this is the outermost part of the way."""
         query = read_query(scope)
-        info = request_info(scope["method"], path, query)
-        if not path.startswith(_OPEN_PATHS):
-            user = self._authenticator.authenticate(scope)
-            if user is None:
-                raise Unauthorized
-            structlog.contextvars.bind_contextvars(user=user.name)
-            await self._authorize(user, info)
-            if info.resource:
-                answer = await self._resource_answer(Call(scope, receive, info, query, user))
-                await answer(scope, receive, send)
-                return
-        await self._document(scope, receive, send)
+        info = scope[REQUEST_INFO] = request_info(scope["method"], scope["path"], query)
+        record = await self._audit.begin(scope, info) if self._audit else None
+        if record is None:
+            await self._serve_sender(scope, receive, send, query, None)
+            return
+        with record:
+            await self._serve_sender(scope, record.receiving(receive), record.sending(send), query, record)
 
-    async def _resource_answer(self, call: Call) -> ASGIApp:
+    async def _serve_sender(
+        self, scope: AsgiScope, receive: Receive, send: Send, query: Query, record: AuditRecord | None
+    ) -> None:
+        """Find out who asks, and for whom."""
+        info: RequestInfo = scope[REQUEST_INFO]
+        is_open = info.path in OPEN_PATHS
+        user = await self._authenticator.authenticate(scope)
+        impersonation = take_credentials(scope)
+        if user is None:
+            if not is_open:
+                raise Unauthorized
+            await self._document(scope, receive, send)
+            return
+        if record is not None:
+            record.user = user
+        if impersonation:
+            if self._impersonate is None:
+                raise Forbidden("impersonation is not enabled on this server")
+            user = await self._impersonate(user, impersonation)
+            if record is not None:
+                record.impersonated = user
+        structlog.contextvars.bind_contextvars(user=user.name)
+        if is_open:
+            await self._document(scope, receive, send)
+            return
+        async with self._in_flight.turn(user, info) if self._in_flight else nullcontext():
+            reason = await self._authorize(user, _target(info, query))
+            if record is not None:
+                record.reason = reason or ""
+            await self._serve_allowed(Call(scope, receive, info, query, user, self._authorize), send)
+
+    async def _serve_allowed(self, call: Call, send: Send) -> None:
+        """Serve a resource or a document to somebody who may have it."""
+        if call.info.resource:
+            await self._serve_resource(call, send)
+        else:
+            await self._document(call.asgi, call.receive, send)
+
+    async def _serve_resource(self, call: Call, send: Send) -> None:
+        """Serve a resource; everything but a watch within its time, the sending of the answer included."""
         info = call.info
         endpoint = self._endpoints.get((info.group, info.version, info.resource, info.subresource))
         if endpoint is None or info.excess or not _reachable(endpoint.definition, info):
-            return plain(_NOT_FOUND, status=404)
+            await plain(_NOT_FOUND, status=404)(call.asgi, call.receive, send)
+            return
         if info.verb == "watch":
-            return await endpoint.serve(call)
+            stream = await endpoint.serve(call)
+            await stream(call.asgi, call.receive, send)
+            return
         seconds = self._seconds(call.query)
         try:
             async with asyncio.timeout(seconds) as deadline:
-                return await endpoint.serve(call)
+                answer = await endpoint.serve(call)
+                await answer(call.asgi, call.receive, send)
         except TimeoutError as error:
             if not deadline.expired():
                 raise
@@ -165,6 +234,18 @@ class ApiMachinery:
         if partial:
             raise MethodNotAllowed(f"{scope['method'].lower()} is not supported on this path")
         await plain(_NOT_FOUND, status=404)(scope, receive, send)
+
+
+def _target(info: RequestInfo, query: Query) -> RequestInfo:
+    """Return what is authorized: a collection narrowed to one name counts as that object."""
+    if info.name or info.verb not in _NAMED_VERBS or "fieldSelector" not in query:
+        return info
+    try:
+        name = FieldSelector.parse(text(query, "fieldSelector")).exact("metadata.name")
+    except BadRequest:
+        # The verb itself refuses it, if the sender may use the verb at all.
+        return info
+    return dataclasses.replace(info, name=name) if name else info
 
 
 def _reachable(definition: Definition, info: RequestInfo) -> bool:

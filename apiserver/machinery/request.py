@@ -14,6 +14,10 @@ from krm.meta.errors import BadRequest
 
 Query = Mapping[str, Sequence[str]]
 
+REQUEST_INFO = "porch.request_info"
+"""Key of the ASGI scope under which a request's target is found once it is known."""
+AUDIT_ID = "porch.audit_id"
+"""Key of the ASGI scope under which a request's Audit-Id is found."""
 MAX_PARAMETERS = 64
 """Query parameters in one request; clients send fewer than ten."""
 

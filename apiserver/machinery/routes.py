@@ -7,12 +7,13 @@ resource cannot do is answered with 405. Source: ``kube-api.md`` 1.3, 1.8 and 2.
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 from starlette.types import ASGIApp, Receive
 from starlette.types import Scope as AsgiScope
 
+from apiserver.machinery.access import Authorize
 from apiserver.machinery.decode import (
     JSON_TYPE,
     PROTOBUF_TYPE,
@@ -25,6 +26,7 @@ from apiserver.machinery.decode import (
 )
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.negotiate import Form, Shape, View, negotiate
+from apiserver.machinery.metrics import WatchMeter
 from apiserver.machinery.options import (
     delete_options,
     get_options,
@@ -70,6 +72,15 @@ class Call:
     info: RequestInfo
     query: Query
     user: User
+    authorize: Authorize
+
+    async def authorize_also(self, verb: str) -> None:
+        """Make sure that the user may use another verb on the same target, as an apply that creates needs ``create``.
+
+        Raises:
+            Forbidden: they may not.
+        """
+        await self.authorize(self.user, replace(self.info, verb=verb))
 
     @property
     def scope(self) -> Scope:
@@ -88,11 +99,19 @@ class Call:
 
 
 class Endpoint:
-    """Serves one resource or subresource; ``stopping`` ends its watches."""
+    """Serves one resource or subresource; ``stopping`` ends its watches, which ``meter`` counts."""
 
     def __init__(
-        self, resource: Resource, *, subresource: str, deleted_as_object: bool, body_limit: int, stopping: asyncio.Event
+        self,
+        resource: Resource,
+        *,
+        subresource: str,
+        deleted_as_object: bool,
+        body_limit: int,
+        stopping: asyncio.Event,
+        meter: WatchMeter,
     ) -> None:
+        self.resource = resource
         self.definition: Definition = resource.definition
         self.subresource = subresource
         # Checked once: a runtime check of a protocol costs as much as the rest of a small get.
@@ -105,6 +124,7 @@ class Endpoint:
         self._deleted_as_object = deleted_as_object
         self._body_limit = body_limit
         self._stopping = stopping
+        self._meter = meter
         self._schema = CompiledSchema(self.definition.schema)
         self._columns = Columns(self.definition)
         verbs: dict[str, Callable[[Call], Awaitable[ASGIApp]]] = {
@@ -186,7 +206,8 @@ class Endpoint:
         except (Expired, Timeout) as error:
             return FailedWatch(error)
         ending = options.send_initial_events is True
-        return WatchStream(source, frames, stream, initial_events_end=ending, stopping=self._stopping)
+        opened = self._meter.open(call.info, call.asgi)
+        return WatchStream(source, frames, stream, initial_events_end=ending, stopping=self._stopping, meter=opened)
 
     async def _create(self, call: Call) -> ASGIApp:
         outside = self.definition.namespaced and call.info.namespace is None
@@ -246,7 +267,8 @@ class Endpoint:
         options = delete_options(call.query, await self._delete_body(call))
         item, gone = await self._deleter.delete(call.scope, call.info.name, options)
         if not gone or self._deleted_as_object:
-            return await self._answer(call, item, form)
+            held = not gone and options.orphan_dependents is False
+            return await self._answer(call, item, form, status=202 if held else 200)
         return await formatted([self._success(item)], form)
 
     async def _delete_body(self, call: Call) -> Json | None:

@@ -12,8 +12,8 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver.machinery.reply import Reply
-from apiserver.machinery.request import header
-from krm.meta.errors import InternalError, StatusError
+from apiserver.machinery.request import AUDIT_ID, header
+from krm.meta.errors import InternalError, StatusError, Timeout
 
 log = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class ErrorBoundary:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        audit_id = header(scope, b"audit-id")[:_ID_LENGTH] or str(uuid.uuid4())
+        audit_id = scope[AUDIT_ID] = header(scope, b"audit-id")[:_ID_LENGTH] or str(uuid.uuid4())
         structlog.contextvars.bind_contextvars(request_id=audit_id)
         started = False
 
@@ -43,6 +43,9 @@ class ErrorBoundary:
         try:
             await self._app(scope, receive, tracked)
         except StatusError as error:
+            if started and isinstance(error, Timeout):
+                log.warning("answer abandoned", path=scope["path"])
+                return
             if error.code >= _SERVER_FAULT:
                 log.warning("request failed", path=scope["path"], method=scope["method"], error=error.message)
             if started:

@@ -13,6 +13,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from apiserver.machinery.definition import Definition
+from apiserver.machinery.metrics import OpenWatch
 from apiserver.machinery.negotiate import Form, View
 from apiserver.machinery.options import StreamOptions
 from apiserver.machinery.reply import JSON_TYPE, chunks
@@ -99,8 +100,10 @@ class WatchStream:
         *,
         initial_events_end: bool,
         stopping: asyncio.Event,
+        meter: OpenWatch,
     ) -> None:
         self._source = source
+        self._meter = meter
         self._frames = frames
         self._options = options
         self._initial_events_end = initial_events_end
@@ -113,6 +116,7 @@ class WatchStream:
         seconds = self._options.timeout or random.uniform(DEFAULT_SECONDS, 2 * DEFAULT_SECONDS)  # noqa: S311 - spreads load, keeps no secret
         end = loop.time() + seconds
         tasks: set[asyncio.Task[None]] = set()
+        self._meter.begin()
         try:
             await send(_start())
             pump = loop.create_task(self._pump(send))
@@ -129,6 +133,7 @@ class WatchStream:
             return
         finally:
             self._source.close()
+            self._meter.end()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -168,6 +173,7 @@ class WatchStream:
             async with self._sending:
                 for piece in chunks(self._lines(batch)):
                     await self._emit(piece, send)
+            self._meter.sent(len(batch))
 
     async def _send_initial(self, items: Sequence[Item], send: Send) -> None:
         moment = now()
@@ -182,8 +188,12 @@ class WatchStream:
         for type_, event in batch:
             if self._is_first():
                 yield self._frames.frame(type_, event.entry, first=True, moment=moment)
-            else:
-                yield self._frames.cached(type_, event, moment)
+                continue
+            known = len(event.frames)
+            line = self._frames.cached(type_, event, moment)
+            if not known:
+                self._meter.encoded(len(line))
+            yield line
 
     def _is_first(self) -> bool:
         """Tell, once, that nothing has been sent yet; only Tables differ."""

@@ -171,4 +171,3 @@ async def test_an_unsaturated_server_pays_next_to_nothing() -> None:
         best = min(best, (time.perf_counter() - begun) / 2000)
 
     assert best < 10 * MICROSECOND, "about 2 µs on an idle machine"
-    print(f"{best * 1e6:.2f} µs")
