@@ -36,7 +36,7 @@ USER = User("tester", ("system:masters",))
 class Everybody:
     """Takes every request for one from ``USER``, but for those that say ``X-Nobody``."""
 
-    def authenticate(self, scope: Scope) -> User | None:
+    async def authenticate(self, scope: Scope) -> User | None:
         """Return the user."""
         return None if any(name == b"x-nobody" for name, _ in scope["headers"]) else USER
 

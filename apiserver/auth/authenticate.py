@@ -39,7 +39,7 @@ class CertificateAuthenticator:
         self._now = now
         self._read = lru_cache(maxsize=REMEMBERED)(_verdict)
 
-    def authenticate(self, scope: Mapping[str, Any]) -> User | None:
+    async def authenticate(self, scope: Mapping[str, Any]) -> User | None:
         """Return who holds the connection of an ASGI scope, or None when no certificate says so.
 
         A scope without TLS information counts as one without a certificate, never as trusted.

@@ -51,7 +51,7 @@ spec:
 
 
 class Anybody:
-    def authenticate(self, scope: AsgiScope) -> User | None:
+    async def authenticate(self, scope: AsgiScope) -> User | None:
         return User("tester")
 
 

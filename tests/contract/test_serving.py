@@ -26,7 +26,7 @@ authenticator = CertificateAuthenticator()
 
 
 async def whoami(request: Request) -> Response:
-    user = authenticator.authenticate(request.scope)
+    user = await authenticator.authenticate(request.scope)
     headers = {name: request.headers.getlist(name) for name in request.headers}
     body = await request.body()
     return JSONResponse({"user": user and [user.name, *user.groups], "headers": headers, "body": len(body)})

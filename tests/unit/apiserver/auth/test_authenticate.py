@@ -18,10 +18,10 @@ def scope_of(*chain: bytes) -> dict[str, Any]:
     return {"type": "http", "extensions": {"tls": {"client_cert_chain": tuple(pem.decode() for pem in chain)}}}
 
 
-def test_common_name_and_organisations_become_name_and_groups(authority: Authority) -> None:
+async def test_common_name_and_organisations_become_name_and_groups(authority: Authority) -> None:
     pem, _ = issue_client(authority, "alice", ["team-a", "team-b"])
 
-    user = CertificateAuthenticator().authenticate(scope_of(pem))
+    user = await CertificateAuthenticator().authenticate(scope_of(pem))
 
     assert user is not None
     assert user.name == "alice"
@@ -42,22 +42,22 @@ def test_common_name_and_organisations_become_name_and_groups(authority: Authori
         ),
     ],
 )
-def test_without_a_certificate_there_is_no_user(scope: dict[str, Any]) -> None:
+async def test_without_a_certificate_there_is_no_user(scope: dict[str, Any]) -> None:
     """What is missing must never count as trusted."""
-    assert CertificateAuthenticator().authenticate(scope) is None
+    assert await CertificateAuthenticator().authenticate(scope) is None
 
 
-def test_only_the_leaf_of_a_chain_counts(authority: Authority) -> None:
+async def test_only_the_leaf_of_a_chain_counts(authority: Authority) -> None:
     alice, _ = issue_client(authority, "alice")
     bob, _ = issue_client(authority, "bob")
 
-    user = CertificateAuthenticator().authenticate(scope_of(alice, bob))
+    user = await CertificateAuthenticator().authenticate(scope_of(alice, bob))
 
     assert user is not None
     assert user.name == "alice"
 
 
-def test_an_empty_name_is_nobody(authority: Authority) -> None:
+async def test_an_empty_name_is_nobody(authority: Authority) -> None:
     """X.509 forbids an empty common name, so a certificate without one comes as close as can be."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -67,25 +67,25 @@ def test_an_empty_name_is_nobody(authority: Authority) -> None:
     nameless = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters")])
     pem, _ = _issue(authority, nameless, ExtendedKeyUsageOID.CLIENT_AUTH)
 
-    assert CertificateAuthenticator().authenticate(scope_of(pem)) is None
+    assert await CertificateAuthenticator().authenticate(scope_of(pem)) is None
 
 
-def test_a_certificate_that_expires_on_an_open_connection_stops_counting(authority: Authority) -> None:
+async def test_a_certificate_that_expires_on_an_open_connection_stops_counting(authority: Authority) -> None:
     """The handshake checked validity once; a connection may live longer."""
     moment = dt.datetime.now(dt.UTC)
     authenticator = CertificateAuthenticator(now=lambda: moment)
     pem, _ = issue_client(authority, "alice")
-    assert authenticator.authenticate(scope_of(pem)) is not None
+    assert await authenticator.authenticate(scope_of(pem)) is not None
 
     moment += dt.timedelta(days=366)
 
-    assert authenticator.authenticate(scope_of(pem)) is None
+    assert await authenticator.authenticate(scope_of(pem)) is None
 
 
-def test_a_verdict_is_read_once_per_certificate(authority: Authority) -> None:
+async def test_a_verdict_is_read_once_per_certificate(authority: Authority) -> None:
     authenticator = CertificateAuthenticator()
     pem, _ = issue_client(authority, "alice")
 
-    first = authenticator.authenticate(scope_of(pem))
+    first = await authenticator.authenticate(scope_of(pem))
 
-    assert authenticator.authenticate(scope_of(pem)) is first
+    assert await authenticator.authenticate(scope_of(pem)) is first
