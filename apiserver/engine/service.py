@@ -271,9 +271,18 @@ class PackageService:
     # --- delete --------------------------------------------------------------------------------
 
     async def delete(
-        self, namespace: str, name: str, check: Callable[[Entry], None], user: str, *, dry_run: bool
+        self,
+        namespace: str,
+        name: str,
+        check: Callable[[Entry], None],
+        user: str,
+        *,
+        dry_run: bool,
+        finalizers: Callable[[Sequence[str]], list[str]] = list,
     ) -> tuple[Entry, bool]:
         """Delete a revision; ``check`` raises when a precondition of the caller does not hold.
+
+        ``finalizers`` tells which ones the delete leaves of those that are there, those of the garbage collector included.
 
         Returns the object as it was, and whether it is gone (finalizers may hold it).
 
@@ -285,7 +294,7 @@ class PackageService:
             with self._claims.claim(REVISIONS, namespace, name):
                 entry = self._recorder.entry(namespace, name)
                 check(entry)
-                return await self._delete(entry, user, dry_run=dry_run)
+                return await self._delete(entry, user, finalizers, dry_run=dry_run)
 
         return await _to_the_end(delete())
 
@@ -304,14 +313,17 @@ class PackageService:
         entry = self._store.get(ObjectKey("namespaces", "", namespace))
         return entry is not None and bool(decode(entry)["metadata"].get("deletionTimestamp"))
 
-    async def _delete(self, entry: Entry, user: str, *, dry_run: bool) -> tuple[Entry, bool]:
+    async def _delete(
+        self, entry: Entry, user: str, finalizers: Callable[[Sequence[str]], list[str]], *, dry_run: bool
+    ) -> tuple[Entry, bool]:
         if self._namespace_terminating(entry.namespace):
             if not dry_run:  # only the API forgets it; Git is never touched then (``decisions.md`` 4)
                 await self._recorder.removed(entry, [], user)
             return entry, True
         self._check_deletable(entry)
         body = decode(entry)
-        if body["metadata"].get("finalizers"):
+        if left := finalizers(body["metadata"].get("finalizers") or ()):
+            body["metadata"]["finalizers"] = left
             return await self._mark_deleted(entry, body, user, dry_run=dry_run), False
         held = self._repositories.get(entry.namespace, entry.fields[REPOSITORY])
         await self._remove(held, entry, user, dry_run=dry_run)
@@ -319,10 +331,12 @@ class PackageService:
 
     async def _mark_deleted(self, entry: Entry, body: Json, user: str, *, dry_run: bool) -> Entry:
         """Say that the revision goes as soon as its finalizers let it."""
-        if body["metadata"].get("deletionTimestamp"):
+        metadata = body["metadata"]
+        if not metadata.get("deletionTimestamp"):
+            metadata["deletionTimestamp"] = timestamp()
+            metadata["deletionGracePeriodSeconds"] = 0
+        if body == decode(entry):
             return entry
-        body["metadata"]["deletionTimestamp"] = timestamp()
-        body["metadata"]["deletionGracePeriodSeconds"] = 0
         if dry_run:
             return preview(body, entry)
         try:

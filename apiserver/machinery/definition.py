@@ -62,6 +62,8 @@ class Definition:
     generation: bool = True
     label_name: bool = False
     sealed: bool = False
+    delete_collection: bool = True
+    """One request can delete all objects that it selects (all kinds but Namespace)."""
     list_kind_name: str = ""
     """The kind of its lists, where that is not ``<kind>List``."""
     stored_version: str = ""

@@ -46,6 +46,8 @@ def verbs_of(resource: Resource) -> list[str]:
     ):
         if isinstance(resource, protocol):
             verbs += names
+    if {"delete", "list"} <= set(verbs) and resource.definition.delete_collection:
+        verbs.insert(verbs.index("delete") + 1, "deletecollection")
     return verbs
 
 

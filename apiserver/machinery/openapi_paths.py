@@ -110,6 +110,8 @@ def _collection(operations: "_Operations", verbs: set[str]) -> Json:
         found["get"] = operations.list()
     if "create" in verbs:
         found["post"] = operations.create()
+    if "deletecollection" in verbs:
+        found["delete"] = operations.delete_collection()
     return found
 
 
@@ -161,6 +163,13 @@ class _Operations:
         answers = {code: (reference(STATUS), MEDIA) for code in (200, 202)}
         body = {"content": {"*/*": {"schema": reference(DELETE_OPTIONS)}}}
         return self._operation("delete", "Delete", _DELETE, answers) | {"requestBody": body}
+
+    def delete_collection(self) -> Json:
+        selected = [one for one in _LIST if one["name"] not in ("allowWatchBookmarks", "watch")]
+        body = {"content": {"*/*": {"schema": reference(DELETE_OPTIONS)}}}
+        answers = {200: (reference(STATUS), MEDIA)}
+        operation = self._operation("deletecollection", "Delete every selected", (*selected, *_DELETE), answers)
+        return operation | {"requestBody": body}
 
     def _body(self, schema: Json) -> Json:
         return {"requestBody": {"required": True, "content": {"*/*": {"schema": schema}}}}

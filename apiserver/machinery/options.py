@@ -4,6 +4,7 @@ Source: ``kube-api.md`` 2.3, 2.5, 2.7, 2.11 and 2.12.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ Json = dict[str, Any]
 _META_GROUP = "meta.k8s.io"
 _MATCHES = ("Exact", "NotOlderThan")
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan", "nil")
 _MANAGER_LENGTH = 128
 """Characters of a field manager's name."""
 _REVISION = re.compile(r"[0-9]{1,18}")
@@ -161,43 +162,65 @@ def write_options(query: Query, kind: str, agent: str) -> WriteOptions:
 def delete_options(query: Query, body: Json | None) -> DeleteOptions:
     """Read the options of a delete from its body, or from the query if there is none.
 
+    A dryRun in the query counts in both cases: to delete what somebody only wanted to try would be worse than to try
+    what they wanted to delete.
+
     Raises:
         BadRequest: the body is no DeleteOptions.
         Invalid: contradicting or unknown values.
     """
     given = body if body is not None else _delete_query(query)
-    dry_run, policy = given.get("dryRun") or [], given.get("propagationPolicy") or ""
-    preconditions, orphan = given.get("preconditions") or {}, given.get("orphanDependents")
-    types_fit = isinstance(dry_run, list) and isinstance(policy, str) and isinstance(preconditions, dict)
-    if not types_fit or not isinstance(orphan, bool | None):
-        raise BadRequest(
-            "the body is not a DeleteOptions object: dryRun, propagationPolicy or preconditions has a wrong type"
-        )
-    causes = _dry_run_causes([str(value) for value in [*dry_run, *query.get("dryRun", ())]])
-    if policy and orphan is not None:
+    _check_delete_types(given)
+    policy, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
+    preconditions = given.get("preconditions") or {}
+    tried = [*(given.get("dryRun") or ()), *query.get("dryRun", ())]
+    causes = []
+    if policy is not None and orphan is not None:
         causes.append(
             invalid_value("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set")
         )
-    if policy and policy not in _POLICIES:
+    if policy is not None and policy not in _POLICIES[:3]:
         causes.append(not_supported_value("propagationPolicy", policy, _POLICIES))
-    _refuse("DeleteOptions", causes)
+    _refuse("DeleteOptions", [*causes, *_dry_run_causes(tried)])
     return DeleteOptions(
-        dry_run=bool(dry_run) or bool(query.get("dryRun")),
-        uid=str(preconditions.get("uid") or ""),
-        resource_version=str(preconditions.get("resourceVersion") or ""),
+        dry_run=bool(tried),
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
         propagation=policy or {True: "Orphan", False: "Background", None: ""}[orphan],
+        orphan_dependents=orphan,
     )
 
 
+def _check_delete_types(given: Json) -> None:
+    preconditions, dry_run = given.get("preconditions") or {}, given.get("dryRun") or []
+    if not isinstance(preconditions, dict) or not isinstance(dry_run, list):
+        raise BadRequest("DeleteOptions: preconditions must be an object and dryRun a list")
+    fields: list[tuple[str, Any, type]] = [
+        ("propagationPolicy", given.get("propagationPolicy"), str),
+        ("orphanDependents", given.get("orphanDependents"), bool),
+        ("gracePeriodSeconds", given.get("gracePeriodSeconds"), int),
+        ("preconditions.uid", preconditions.get("uid"), str),
+        ("preconditions.resourceVersion", preconditions.get("resourceVersion"), str),
+        *((f"dryRun[{index}]", value, str) for index, value in enumerate(dry_run)),
+    ]
+    for name, value, wanted in fields:
+        if value is not None and type(value) is not wanted:
+            raise BadRequest(f"DeleteOptions: {name} must be of type {wanted.__name__}, not {type(value).__name__}")
+
+
 def _delete_query(query: Query) -> Json:
-    given: Json = {"propagationPolicy": text(query, "propagationPolicy")}
+    given: Json = {"gracePeriodSeconds": integer(query, "gracePeriodSeconds")}
+    if policy := text(query, "propagationPolicy"):
+        given["propagationPolicy"] = policy
     if "orphanDependents" in query:
         given["orphanDependents"] = flag(query, "orphanDependents")
     return given
 
 
-def _dry_run_causes(values: Any) -> list[Cause]:
-    return [not_supported_value("dryRun", value, ["All"]) for value in values if value != "All"][:1]
+def _dry_run_causes(values: Sequence[str]) -> list[Cause]:
+    if all(value == "All" for value in values):
+        return []
+    return [not_supported_value("dryRun", list(values), ["All"])]
 
 
 def _revision(query: Query) -> str:

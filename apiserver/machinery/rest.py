@@ -108,7 +108,9 @@ class DeleteOptions:
     uid: str = ""
     resource_version: str = ""
     propagation: str = ""
-    """"" (background), Background, Foreground or Orphan."""
+    """"" (what the object's finalizers say, else background), Background, Foreground or Orphan."""
+    orphan_dependents: bool | None = None
+    """The deprecated field as sent; False asks for 202 while finalizers hold the object."""
 
 
 @dataclass(frozen=True, slots=True)

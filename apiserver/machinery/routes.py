@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive
 from starlette.types import Scope as AsgiScope
 
 from apiserver.machinery.access import Authorize
+from apiserver.machinery.collection import delete_collection
 from apiserver.machinery.decode import (
     JSON_TYPE,
     PROTOBUF_TYPE,
@@ -135,6 +136,7 @@ class Endpoint:
             "update": self._put,
             "patch": self._patch,
             "delete": self._delete,
+            "deletecollection": self._delete_collection,
         }
         self._verbs = verbs
 
@@ -161,7 +163,9 @@ class Endpoint:
             raise self._unsupported("list")
         form, options = call.form(Shape.LIST), list_options(call.query)
         include = _include(call, form)
-        page = await self._lister.list(call.scope, options)
+        return await self._listed(await self._lister.list(call.scope, options), form, include)
+
+    async def _listed(self, page: ItemList, form: Form, include: Include) -> ASGIApp:
         if form.view is View.TABLE:
             return await formatted(await self._table(page, form, include), form)
         return await formatted(self._list_parts(page, form), form)
@@ -270,6 +274,16 @@ class Endpoint:
             held = not gone and options.orphan_dependents is False
             return await self._answer(call, item, form, status=202 if held else 200)
         return await formatted([self._success(item)], form)
+
+    async def _delete_collection(self, call: Call) -> ASGIApp:
+        everywhere = self.definition.namespaced and call.info.namespace is None
+        if self._deleter is None or self._lister is None or everywhere or not self.definition.delete_collection:
+            raise self._unsupported("deletecollection")
+        form, selected = call.form(Shape.LIST), list_options(call.query)
+        include = _include(call, form)
+        options = delete_options(call.query, await self._delete_body(call))
+        page = await delete_collection(self._lister, self._deleter, call.scope, selected, options)
+        return await self._listed(page, form, include)
 
     async def _delete_body(self, call: Call) -> Json | None:
         body = await read_body(call.asgi, call.receive, self._body_limit)

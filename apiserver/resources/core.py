@@ -118,6 +118,7 @@ def namespace_definition() -> Definition:
         unconditional_update=True,
         generation=False,
         label_name=True,
+        delete_collection=False,
         prepare=_prepare_namespace,
     )
 

@@ -35,7 +35,7 @@ from apiserver.resources.writing import (
     mark_terminating,
     prepare_create,
     prepare_update,
-    without_collector_finalizers,
+    with_collector_finalizers,
 )
 from krm.meta.errors import AlreadyExists, Cause, Conflict, Forbidden, NotFound, ResourceName
 from storage.bodies import decode, encode_body, with_revision
@@ -184,9 +184,9 @@ class StoredObjects:
     async def _apply(
         self, key: ObjectKey, entry: Entry, change: Change, scope: Scope, options: WriteOptions, *, subresource: str
     ) -> Entry:
-        current = decode(entry)
+        current = self._decoded(entry)
         warnings = WriteOptions(field_validation=options.field_validation)
-        wanted = change(decode(entry))
+        wanted = change(self._decoded(entry))
         obj = prepare_update(self.definition, self._schema, current, wanted, warnings, subresource)
         finished = is_terminating(current) and not self._held(obj or current)
         if obj is None and not finished:
@@ -209,7 +209,7 @@ class StoredObjects:
         key = object_key(self.definition, scope.namespace, name)
         for _ in range(UPDATE_ATTEMPTS):
             entry = await item_or_404(self._store, self.definition, scope, name)
-            current = decode(entry)
+            current = self._decoded(entry)
             check_preconditions(self.definition, current, options)
             try:
                 return await self._remove(key, entry, current, scope, options)
@@ -220,7 +220,7 @@ class StoredObjects:
     async def _remove(
         self, key: ObjectKey, entry: Entry, current: Json, scope: Scope, options: DeleteOptions
     ) -> tuple[Entry, bool]:
-        obj = without_collector_finalizers(current)
+        obj = with_collector_finalizers(current, options.propagation)
         gone = not self._held(obj)
         if not gone:
             mark_terminating(self.definition, obj)
@@ -231,16 +231,24 @@ class StoredObjects:
             return self._unsaved(key, obj, entry), gone
         return await self._write(key, Op.DELETE if gone else Op.UPDATE, entry.rv, obj, scope), gone
 
+    def _decoded(self, entry: Entry) -> Json:
+        """Return a changeable copy of a stored object, in the version that this resource speaks."""
+        return decode(entry)
+
+    def _encoded(self, obj: Json) -> bytes:
+        """Return the bytes to store."""
+        return encode_body(obj)
+
     async def _write(self, key: ObjectKey, op: Op, prev_rv: int, obj: Json, scope: Scope) -> Entry:
         """Commit one change; StaleWrite passes through."""
-        mutation = Mutation(key, op, prev_rv, obj["metadata"]["uid"], encode_body(obj), scope.user.name)
+        mutation = Mutation(key, op, prev_rv, obj["metadata"]["uid"], self._encoded(obj), scope.user.name)
         with storage_errors(self.definition, op.name.lower()):
             entries = await self._store.write([mutation])
         return entries[0]
 
     def _unsaved(self, key: ObjectKey, obj: Json, stored: Entry | None) -> Entry:
         """Return what a dry run answers: the object as it would be, at the revision that is in force."""
-        body = encode_body(obj)
+        body = self._encoded(obj)
         rv = stored.rv if stored else 0
         labels, fields = index_of(self.definition)(obj)
         shown = with_revision(body, rv) if stored else body

@@ -3,6 +3,7 @@
 Source: ``porch-api.md`` 1.2 to 4.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.engine.service import PackageService
@@ -21,8 +22,9 @@ from apiserver.machinery.rest import (
 from apiserver.resources.objects import NamespaceCheck
 from apiserver.resources.porch import package_revision_definition, select_revisions
 from apiserver.resources.reading import item_or_404, list_entries, open_watch
+from apiserver.resources.writing import check_preconditions, collector_finalizers
 from apiserver.rules.lifecycle import Door
-from krm.meta.errors import Conflict
+from storage.bodies import decode
 from storage.interfaces import Entry, ObjectStore
 
 Json = dict[str, Any]
@@ -72,24 +74,14 @@ class PackageRevisions:
         """Delete a draft, a proposal, or a revision whose deletion is proposed."""
 
         def check(entry: Entry) -> None:
-            check_preconditions(entry, options)
+            check_preconditions(self.definition, decode(entry), options)
 
-        return await self._service.delete(namespace_of(scope), name, check, scope.user.name, dry_run=options.dry_run)
+        def finalizers(present: Sequence[str]) -> list[str]:
+            return collector_finalizers(present, options.propagation)
 
-
-def check_preconditions(entry: Entry, options: DeleteOptions) -> None:
-    """Refuse a delete of another object than the caller means.
-
-    Raises:
-        Conflict: uid or resourceVersion differ.
-    """
-    for what, wanted, actual in (
-        ("UID", options.uid, entry.uid),
-        ("ResourceVersion", options.resource_version, str(entry.rv)),
-    ):
-        if wanted and wanted != actual:
-            why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
-            raise Conflict.of(package_revision_definition().resource, entry.name, why)
+        return await self._service.delete(
+            namespace_of(scope), name, check, scope.user.name, dry_run=options.dry_run, finalizers=finalizers
+        )
 
 
 class PackageRevisionApproval:

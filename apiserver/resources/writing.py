@@ -7,6 +7,7 @@ is said. Source: ``kube-api.md`` 2.1 to 2.3, 2.8 and 2.11.
 import copy
 import secrets
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.machinery.definition import Definition, Json
@@ -20,7 +21,7 @@ from apiserver.resources.object_metadata import (
     update_causes,
 )
 from krm.meta.conditions import timestamp
-from krm.meta.errors import BadRequest, Conflict, Invalid, invalid_value
+from krm.meta.errors import BadRequest, Conflict, Invalid, ResourceName, invalid_value
 
 NAME_ATTEMPTS = 8
 """Names tried for one generateName."""
@@ -198,13 +199,15 @@ def check_preconditions(definition: Definition, current: Json, options: DeleteOp
         Conflict: one does not hold.
     """
     metadata = current["metadata"]
-    pairs = (("UID", options.uid, "uid"), ("ResourceVersion", options.resource_version, "resourceVersion"))
-    for label, expected, key in pairs:
-        if expected and expected != metadata.get(key):
-            why = f"the {label} in the precondition ({expected}) does not match the {label} in record ({metadata.get(key)})"
-            raise Conflict.of(
-                definition.resource, metadata["name"], f"{why}. The object might have been deleted and then recreated"
-            )
+    for label, expected, actual, guess in (
+        ("UID", options.uid, metadata.get("uid"), "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, metadata.get("resourceVersion"), "modified"),
+    ):
+        if expected and expected != actual:
+            why = f"the {label} in the precondition ({expected}) does not match the {label} in record ({actual})"
+            # Kubernetes names the kind here, where other conflicts name the resource.
+            kind = ResourceName(definition.kind, definition.group)
+            raise Conflict.of(kind, metadata["name"], f"{why}. The object might have been {guess}")
 
 
 def has_finalizers(obj: Json) -> bool:
@@ -217,16 +220,24 @@ def is_terminating(obj: Json) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 
-def without_collector_finalizers(current: Json) -> Json:
-    """Return a copy without the garbage collector's finalizers: a delete decides anew which ones apply.
+def collector_finalizers(present: Sequence[str], propagation: str) -> list[str]:
+    """Return an object's finalizers as a delete with this policy ("": none was given) leaves them.
 
-    There is no collector yet, so none is added: every policy acts like Background.
+    A policy decides anew which of the garbage collector's finalizers apply; without one, those that are there do.
     """
+    orphan = propagation == "Orphan" or (not propagation and "orphan" in present)
+    foreground = propagation == "Foreground" or (not propagation and "foregroundDeletion" in present)
+    wanted = [name for name in present if name not in GC_FINALIZERS]
+    wanted += [name for name, applies in zip(GC_FINALIZERS, (orphan, foreground), strict=True) if applies]
+    return list(present) if set(wanted) == set(present) else wanted
+
+
+def with_collector_finalizers(current: Json, propagation: str) -> Json:
+    """Return a copy with the finalizers that a delete with this policy leaves; see :func:`collector_finalizers`."""
     obj = copy.deepcopy(current)
-    finalizers = obj["metadata"].get("finalizers")
-    if finalizers:
-        obj["metadata"]["finalizers"] = [name for name in finalizers if name not in GC_FINALIZERS]
-        _tidy(obj["metadata"])
+    metadata = obj["metadata"]
+    metadata["finalizers"] = collector_finalizers(metadata.get("finalizers") or (), propagation)
+    _tidy(metadata)
     return obj
 
 

@@ -279,5 +279,5 @@ def forbidden_value(field: str, detail: str) -> Cause:
 def not_supported_value(field: str, value: object, supported: Sequence[str]) -> Cause:
     """Build a FieldValueNotSupported cause that names what is supported."""
     names = ", ".join(f'"{name}"' for name in supported)
-    message = f'Unsupported value: "{value}": supported values: {names}'
+    message = f"Unsupported value: {orjson.dumps(value).decode()}: supported values: {names}"
     return Cause("FieldValueNotSupported", message, field)

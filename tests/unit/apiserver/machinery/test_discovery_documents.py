@@ -61,7 +61,7 @@ def client(*, failing: bool = False, shutting_down: bool = False) -> httpx2.Asyn
 
 
 def test_verbs_follow_from_the_protocols_a_resource_implements() -> None:
-    assert verbs_of(Full(WIDGET)) == ["create", "delete", "get", "list", "patch", "update", "watch"]
+    assert verbs_of(Full(WIDGET)) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
     assert verbs_of(ReadOnly(WIDGET)) == ["get", "list"]
     assert verbs_of(Status(WIDGET)) == ["get", "patch", "update"]
 
