@@ -45,6 +45,9 @@ def serve(
     push_drafts: Annotated[PushDrafts | None, typer.Option(help="When drafts go to the remote.")] = None,
     sync_interval: Annotated[float | None, typer.Option(help="Seconds between two looks at a remote.")] = None,
     database_url: Annotated[str | None, typer.Option(help="postgresql://…; default: SQLite under --data.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="TCP port for /metrics over plain HTTP; default: none.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
 ) -> None:
     """Run a standalone server, no cluster needed, until Ctrl-C.
@@ -61,6 +64,7 @@ def serve(
         push_drafts=push_drafts,
         sync_interval=sync_interval,
         database_url=database_url,
+        metrics_port=metrics_port,
         log_level=log_level,
     )
     configure_logging(settings.log_level)

@@ -66,7 +66,7 @@ async def serve(
         UnusableCertificate: the CA in the data directory cannot be used.
         Exception: whatever the application's lifespan raises when it begins.
     """
-    listener = _listen(settings.host, settings.port)
+    listener = listen(settings.host, settings.port)
     try:
         port: int = listener.getsockname()[1]
         files = ensure_certificates(settings.data, port, settings.host)
@@ -160,7 +160,12 @@ def _configure(app: Starlette, settings: Settings, files: Files) -> uvicorn.Conf
     )
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Bind a listening socket; port 0 takes a free one.
+
+    Raises:
+        CannotListen: the address is in use or not ours to take.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

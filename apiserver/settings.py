@@ -126,6 +126,39 @@ class Settings(BaseSettings):
     max_connections: int = Field(
         default=4096, ge=16, le=100_000, description="Open connections; further ones are answered 503."
     )
+    max_reads: int = Field(
+        default=400,
+        ge=2,
+        le=100_000,
+        description="Reads (other than watches) under way at once; one user has at most half. Those above wait shortly, then "
+        "are answered 429. Administrators (`system:masters`) are not counted, here and below.",
+    )
+    max_writes: int = Field(
+        default=200,
+        ge=2,
+        le=100_000,
+        description="Writes under way at once, other than those of packages; one user has at most half.",
+    )
+    max_package_operations: int = Field(
+        default=32,
+        ge=2,
+        le=10_000,
+        description="Writes of packages (which clone and render) under way at once; one user has at most half. Those above "
+        "wait for a quarter of the request timeout.",
+    )
+    max_watches: int = Field(
+        default=3000,
+        ge=2,
+        le=100_000,
+        description="Open watches; one user has at most half. Further ones are answered 429.",
+    )
+    metrics_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65_535,
+        description="TCP port of a plain HTTP listener that serves `/metrics` to whoever reaches it, on the same address; 0 "
+        "takes a free one. Empty: none, and metrics are read at the HTTPS port only.",
+    )
     keep_alive: float = Field(
         default=180.0,
         ge=120,

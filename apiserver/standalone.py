@@ -6,7 +6,7 @@ Everything is kept in one database (SQLite by default) and one folder; users are
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -31,9 +31,12 @@ from apiserver.engine.repositories import RESOURCE as REPOSITORIES
 from apiserver.engine.repositories import Options, Repositories
 from apiserver.engine.service import PackageService
 from apiserver.engine.tasks import StartingContents
+from apiserver.machinery.in_flight import InFlight, Limits
 from apiserver.machinery.machinery import ApiMachinery
+from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served
 from apiserver.memory import settle_long_lived
+from apiserver.metrics_listener import metrics_listener
 from apiserver.resources.config import repository_definition
 from apiserver.resources.core import (
     config_map_definition,
@@ -46,11 +49,13 @@ from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
 from apiserver.resources.packagerevisionresources import PackageRevisionResources
 from apiserver.resources.packagerevisions import PackageRevisionApproval, PackageRevisions
+from apiserver.resources.porch import GROUP as PORCH_GROUP
 from apiserver.resources.repositories import RegisteredRepositories
 from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
 from krm.functions.render_cache import RenderCache
+from krm.package.yaml_edit_text import EDIT_WAYS
 from storage.sealing import Sealer, load_or_create_key
 from storage.sql.migrate import upgrade_aside
 from storage.sql.postgres import postgres_database
@@ -78,6 +83,7 @@ class Server:
     app: FastAPI
     shutdown: asyncio.Event
     served: Sequence[Served]
+    metrics: Metrics
 
 
 def served_kinds(store: WatchedStore, service: PackageService) -> list[Served]:
@@ -146,12 +152,15 @@ def create_server(settings: Settings) -> Server:
     served = served_kinds(store, service)
     register(store, served, index, repositories)
     background = [NamespaceDeletion(store, emptied_in_order(served)).run, EventExpiry(store).run]
+    metrics = create_metrics(store)
     machinery = ApiMachinery(
         served,
         authenticator=CertificateAuthenticator(),
         version_info=VERSION,
-        health_checks={"ping": lambda: True},
+        health_checks={"database": store.reachable, "watch-cache": lambda: store.synced},
         stopping=shutdown,
+        in_flight=InFlight(limits(settings), package_groups=[PORCH_GROUP]),
+        metrics=metrics,
         body_limit=settings.body_limit,
         request_seconds=settings.request_timeout,
     )
@@ -174,7 +183,26 @@ def create_server(settings: Settings) -> Server:
             await workers.close()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    return Server(create_app(machinery, machinery.routes(), lifespan), shutdown, served)
+    return Server(create_app(machinery, machinery.routes(), lifespan), shutdown, served, metrics)
+
+
+def limits(settings: Settings) -> Limits:
+    """Return how many requests may be under way."""
+    return Limits(
+        reads=settings.max_reads,
+        writes=settings.max_writes,
+        packages=settings.max_package_operations,
+        watches=settings.max_watches,
+        package_wait_seconds=settings.request_timeout / 4,
+    )
+
+
+def create_metrics(store: WatchedStore) -> Metrics:
+    """Return metrics that show the store and the editing of YAML."""
+    metrics = Metrics()
+    metrics.read_resources(lambda: [ResourceFigures(*one) for one in store.figures()])
+    metrics.read_edits(lambda: EDIT_WAYS)
+    return metrics
 
 
 def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories) -> None:
@@ -207,4 +235,7 @@ async def serve(settings: Settings, *, announce: Announce) -> None:
     target = settings.database if settings.database.startswith("postgres") else settings.data / "porch.db"
     await asyncio.to_thread(upgrade_aside, target)
     server = create_server(settings)
-    await serve_https(server.app, settings, server.shutdown, announce=announce)
+    async with AsyncExitStack() as stack:
+        if settings.metrics_port is not None:
+            await stack.enter_async_context(metrics_listener(server.metrics, settings.host, settings.metrics_port))
+        await serve_https(server.app, settings, server.shutdown, announce=announce)

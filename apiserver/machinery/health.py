@@ -5,7 +5,9 @@ whether to send requests here, and fails as soon as shutdown begins. Reasons go 
 Source: ``kube-api.md`` 1.4 and 1.5.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from inspect import isawaitable
 from typing import Final
 
 import orjson
@@ -16,7 +18,10 @@ from starlette.routing import Route
 
 log = structlog.get_logger()
 
-Check = Callable[[], bool]
+Check = Callable[[], bool | Awaitable[bool]]
+"""Tells whether all is well; does not raise. One that waits for something fails after ``CHECK_SECONDS``."""
+CHECK_SECONDS = 2.0
+"""Seconds a check may take; probes are not patient."""
 
 LIVE_CHECKS: Final = ("ping", "log")
 """What ``/livez`` looks at: only what this process is by itself."""
@@ -26,7 +31,7 @@ NO_SNIFF: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cac
 class Health:
     """Answers the health endpoints from named checks.
 
-    ``checks`` are quick and do not raise; ``ping`` and ``log`` are added. ``shutting_down`` makes ``/readyz`` fail.
+    ``ping`` and ``log`` are added to ``checks``. ``shutting_down`` makes ``/readyz`` fail.
     ``version`` is what ``/version`` serves, all strings. ``paths()`` are listed at ``/`` beside our own.
     """
 
@@ -71,20 +76,22 @@ def _indented_json(value: object) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _one_check(name: str, check: Check) -> Callable[[Request], Response]:
-    def serve(_request: Request) -> Response:
-        if check():
+def _one_check(name: str, check: Check) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(_request: Request) -> Response:
+        if await _passes(check):
             return PlainTextResponse("ok", headers=NO_SNIFF)
         log.warning("health check failed", check=name)
         return PlainTextResponse(f"internal server error: check {name} failed", 500, headers=NO_SNIFF)
 
-    return _in_event_loop(serve)
+    return serve
 
 
-def _all_checks(endpoint: str, checks: Mapping[str, Check]) -> Callable[[Request], Response]:
-    def serve(request: Request) -> Response:
+def _all_checks(endpoint: str, checks: Mapping[str, Check]) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
         excluded = request.query_params.getlist("exclude")
-        failed = [name for name, check in checks.items() if name not in excluded and not check()]
+        included = [name for name in checks if name not in excluded]
+        passed = await asyncio.gather(*(_passes(checks[name]) for name in included))
+        failed = [name for name, fine in zip(included, passed, strict=True) if not fine]
         if failed:
             log.warning("health checks failed", endpoint=endpoint, checks=failed)
         if not failed and "verbose" not in request.query_params:
@@ -92,7 +99,18 @@ def _all_checks(endpoint: str, checks: Mapping[str, Check]) -> Callable[[Request
         text = _report(endpoint, checks, failed, excluded)
         return PlainTextResponse(text, 500 if failed else 200, headers=NO_SNIFF)
 
-    return _in_event_loop(serve)
+    return serve
+
+
+async def _passes(check: Check) -> bool:
+    outcome = check()
+    if not isawaitable(outcome):
+        return outcome
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await outcome
+    except TimeoutError:
+        return False
 
 
 def _report(endpoint: str, checks: Iterable[str], failed: Sequence[str], excluded: Sequence[str]) -> str:
@@ -108,12 +126,3 @@ def _report(endpoint: str, checks: Iterable[str], failed: Sequence[str], exclude
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     lines.append(f"{endpoint} check {'failed' if failed else 'passed'}")
     return "\n".join(lines) + "\n"
-
-
-def _in_event_loop(serve: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Starlette runs plain functions in a thread; checks are quick and must not queue behind busy threads."""
-
-    async def endpoint(request: Request) -> Response:
-        return serve(request)
-
-    return endpoint  # type: ignore[return-value]  # Route takes either kind

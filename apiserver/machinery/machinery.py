@@ -6,7 +6,7 @@ in flight, authorization, dispatch. What is served can be replaced while running
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 import structlog
@@ -26,7 +26,7 @@ from apiserver.machinery.access import (
 )
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.discovery import Discovery
-from apiserver.machinery.health import Health
+from apiserver.machinery.health import Check, Health
 from apiserver.machinery.in_flight import InFlight
 from apiserver.machinery.metrics import PATH as METRICS_PATH
 from apiserver.machinery.metrics import Measured, Metrics, WatchMeter, unserved
@@ -67,7 +67,7 @@ class ApiMachinery:
         in_flight: InFlight | None = None,
         metrics: Metrics | None = None,
         version_info: Mapping[str, str] | None = None,
-        health_checks: Mapping[str, Callable[[], bool]] | None = None,
+        health_checks: Mapping[str, Check] | None = None,
         stopping: asyncio.Event | None = None,
         body_limit: int = BODY_LIMIT,
         request_seconds: float = REQUEST_SECONDS,

@@ -26,8 +26,8 @@ from apiserver.machinery.decode import (
     read_body,
 )
 from apiserver.machinery.definition import Definition, Json
-from apiserver.machinery.negotiate import Form, Shape, View, negotiate
 from apiserver.machinery.metrics import WatchMeter
+from apiserver.machinery.negotiate import Form, Shape, View, negotiate
 from apiserver.machinery.options import (
     delete_options,
     get_options,

@@ -88,6 +88,10 @@ class ResourceCache:
 
     # --- reading ------------------------------------------------------------------------------
 
+    def count(self) -> int:
+        """Return how many entries there are; may be called from another thread."""
+        return sum(len(found.names) for found in list(self._namespaces.values()))
+
     def get(self, namespace: str, name: str) -> Entry | None:
         """Return an entry in force."""
         found = self._namespaces.get(namespace)

@@ -72,6 +72,7 @@ class RingWatch:
         if self._number < self._ring.first:
             # Too slow: what it has not read fell out of the ring. The client resumes from its last revision.
             self._closed = True
+            self._lot.overtaken += 1
             return []
         events = self._ring.since(self._number, BATCH)
         if not events:
@@ -131,6 +132,8 @@ class ParkingLot:
     def __init__(self, applied: Callable[[], int]) -> None:
         self.applied = applied
         self.watches: dict[RingWatch, None] = {}
+        self.overtaken = 0
+        """Watches closed because the ring went on without them."""
         self._parked: dict[str | None, dict[RingWatch, None]] = {}
         self._due: dict[RingWatch, None] = {}
         self._flush_at = 0.0

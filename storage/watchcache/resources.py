@@ -158,6 +158,16 @@ class Resources:
                 self._unclaimed.setdefault(row.key.resource, {})[row.key] = row
         self._progress.advance(rows[-1].rv)
 
+    def figures(self) -> list[tuple[str, int, int, int]]:
+        """Return, for each resource: objects, events since the start, watches closed for being too slow.
+
+        May be called from another thread.
+        """
+        return [
+            (name, served.cache.count(), served.cache.ring.end, served.lot.overtaken)
+            for name, served in list(self._served.items())
+        ]
+
     def trim(self) -> None:
         """Let go of events that need not be kept any longer."""
         for served in self._served.values():

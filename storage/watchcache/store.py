@@ -115,6 +115,26 @@ class WatchedStore:
         self._tasks.clear()
         await self._database.close()
 
+    @property
+    def synced(self) -> bool:
+        """Whether the caches were filled and follow the log."""
+        return self._running and not any(task.done() for task in self._tasks)
+
+    async def reachable(self) -> bool:
+        """Tell whether the database answers."""
+        try:
+            await self._database.marks()
+        except StoreUnavailable:
+            return False
+        return True
+
+    def figures(self) -> list[tuple[str, int, int, int]]:
+        """Return, for each resource: objects, events since the start, watches closed for being too slow.
+
+        May be called from another thread.
+        """
+        return self._resources.figures()
+
     # --- reading ------------------------------------------------------------------------------
 
     def get(self, key: ObjectKey) -> Entry | None:
