@@ -41,6 +41,7 @@ check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/mypy apiserver krm migrations storage tests $(wildcard bench)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m apiserver.settings_reference --check
+	$(BIN)/python -m apiserver.metrics_reference --check
 	$(BIN)/python -m apiserver.openapi_documents --check
 	$(BIN)/python -m krm.functions.reference --check
 
