@@ -155,7 +155,7 @@ def create_server(settings: Settings) -> Server:
     metrics = create_metrics(store)
     machinery = ApiMachinery(
         served,
-        authenticator=CertificateAuthenticator(),
+        authenticator=CertificateAuthenticator(observe=metrics.certificates.observe),
         version_info=VERSION,
         health_checks={"database": store.reachable, "watch-cache": lambda: store.synced},
         stopping=shutdown,

@@ -33,10 +33,18 @@ class _Verdict:
 
 
 class CertificateAuthenticator:
-    """Knows users by the client certificate of their connection: common name → name, organisations → groups."""
+    """Knows users by the client certificate of their connection: common name → name, organisations → groups.
 
-    def __init__(self, now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)) -> None:
+    ``observe`` is told how many seconds the certificate of each request has left.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+        observe: Callable[[float], None] = lambda _seconds: None,
+    ) -> None:
         self._now = now
+        self._observe = observe
         self._read = lru_cache(maxsize=REMEMBERED)(_verdict)
 
     async def authenticate(self, scope: Mapping[str, Any]) -> User | None:
@@ -49,7 +57,11 @@ class CertificateAuthenticator:
         if not chain:
             return None
         verdict = self._read(chain[0])
-        return verdict.user if self._now().timestamp() < verdict.expires else None
+        left = verdict.expires - self._now().timestamp()
+        if left <= 0:
+            return None
+        self._observe(left)
+        return verdict.user
 
 
 def _verdict(pem: str) -> _Verdict:

@@ -162,7 +162,7 @@ class ApiMachinery:
         """Find out who asks, and for whom."""
         info: RequestInfo = scope[REQUEST_INFO]
         is_open = info.path in OPEN_PATHS
-        user = await self._authenticator.authenticate(scope)
+        user = await self._metrics.authentication(self._authenticator.authenticate(scope))
         impersonation = take_credentials(scope)
         if user is None:
             if not is_open:
@@ -182,7 +182,7 @@ class ApiMachinery:
             await self._document(scope, receive, send)
             return
         async with self._in_flight.turn(user, info) if self._in_flight else nullcontext():
-            reason = await self._authorize(user, _target(info, query))
+            reason = await self._metrics.authorization(self._authorize(user, _target(info, query)))
             if record is not None:
                 record.reason = reason or ""
             await self._serve_allowed(Call(scope, receive, info, query, user, self._authorize), send)

@@ -6,7 +6,7 @@ a client typed. Counting costs a few microseconds; rendering happens in a thread
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client import (
@@ -28,6 +28,8 @@ from starlette.types import Message, Scope, Send
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.in_flight import PoolFigures
 from apiserver.machinery.request import RequestInfo
+from apiserver.machinery.rest import User
+from krm.meta.errors import Forbidden, StatusError, Unauthorized
 
 PATH = "/metrics"
 """Where the metrics are, for who may read that path."""
@@ -129,6 +131,10 @@ class Metrics:
             registry=self.registry,
             buckets=_LIFETIMES,
         )
+        self._authentications = {
+            result: self.authentications.labels(result) for result in ("success", "failure", "error")
+        }
+        self._authorizations = {result: self.authorizations.labels(result) for result in ("allowed", "denied", "error")}
         self._series: dict[tuple[str, ...], _RequestSeries] = {}
 
     def read_in_flight(self, read: Callable[[], Iterable[PoolFigures]]) -> None:
@@ -142,6 +148,27 @@ class Metrics:
     def read_edits(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Show in which ways YAML documents were edited."""
         self.registry.register(_Collected(lambda: _edits(read())))
+
+    async def authentication(self, attempt: Awaitable[User | None]) -> User | None:
+        """Count an attempt to find out who sends a request; without credentials there was none."""
+        try:
+            user = await attempt
+        except StatusError as error:
+            self._authentications["failure" if isinstance(error, Unauthorized) else "error"].inc()
+            raise
+        if user is not None:
+            self._authentications["success"].inc()
+        return user
+
+    async def authorization(self, decision: Awaitable[str | None]) -> str | None:
+        """Count a decision on a request; returns what it returns."""
+        try:
+            reason = await decision
+        except StatusError as error:
+            self._authorizations["denied" if isinstance(error, Forbidden) else "error"].inc()
+            raise
+        self._authorizations["allowed"].inc()
+        return reason
 
     def routes(self) -> list[BaseRoute]:
         """Return the route of ``/metrics``."""
