@@ -35,7 +35,7 @@ class FilesItem:
     def __init__(self, entry: Entry, body: bytes) -> None:
         self.rv = entry.rv
         self.body = body
-        self.row: bytes | None = None
+        self.row: tuple[bytes, ...] | None = None
         self.partial: bytes | None = None
         self.namespace = entry.namespace
         self.name = entry.name
