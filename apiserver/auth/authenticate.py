@@ -17,10 +17,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import NameOID
 
+from apiserver.auth.identity import AUTHENTICATED, CREDENTIAL_ID
 from apiserver.machinery.rest import User
 
-AUTHENTICATED = "system:authenticated"
-CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 REMEMBERED = 1024
 """Certificates whose verdict is kept; each costs about 5 KB. Requests on one connection share one."""
 
