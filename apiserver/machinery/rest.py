@@ -4,7 +4,7 @@ A resource is an object with a ``definition`` that implements any of these proto
 items whose bytes are ready to serve; only writes handle decoded objects. Source: ``kube-api.md`` 1.3 and 2.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -126,12 +126,12 @@ class ItemList:
 class ItemWatch(Protocol):
     """A filtered stream: first the initial items (if any), then batches of (type, event).
 
+    ``take_initial`` hands the initial items over, once: a watch that kept them would keep every version that they have.
     The type told to this watcher may differ from the event's own when the object starts or stops
     matching its selectors. ``rv`` is a safe bookmark at any time. ``close`` may be called twice.
     """
 
-    @property
-    def initial(self) -> Sequence[Item]: ...
+    def take_initial(self) -> Iterable[Item]: ...
     def __aiter__(self) -> AsyncIterator[Sequence[tuple[str, ItemEvent]]]: ...
     @property
     def rv(self) -> int: ...

@@ -28,6 +28,8 @@ LAST_BOOKMARK_SECONDS = 2.0
 """Seconds before the end at which a last bookmark is sent, so that the client resumes close to it."""
 DEFAULT_SECONDS = 1800.0
 """Shortest duration of a watch that names none; the longest is twice that, spread to avoid herds."""
+STOP_SPREAD_SECONDS = 0.5
+"""Seconds over which the watches end when the server stops, so that their clients do not come back all at once."""
 SEND_SECONDS = 10.0
 """Seconds a client may leave one message unread before its watch is closed."""
 
@@ -110,6 +112,8 @@ class WatchStream:
         self._stopping = stopping
         self._sending = asyncio.Lock()
         self._started = False
+        self._behind = True
+        """Whether something that the source gave is not sent yet; then the source's revision is no safe bookmark."""
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -127,6 +131,8 @@ class WatchStream:
             if not gone.done():
                 pump.cancel()
                 await asyncio.wait({pump})
+                if stop.done():
+                    await self._bookmark(send)
                 async with asyncio.timeout(SEND_SECONDS):
                     await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
@@ -151,7 +157,7 @@ class WatchStream:
                 return
             if due < end:
                 async with self._sending:
-                    await self._emit(self._frames.bookmark(self._source.rv, initial_events_end=False), send)
+                    await self._bookmark(send)
 
     def _bookmark_times(self, start: float, end: float) -> Iterable[float]:
         last = end - LAST_BOOKMARK_SECONDS
@@ -164,18 +170,24 @@ class WatchStream:
                 yield last
         yield end
 
+    async def _bookmark(self, send: Send) -> None:
+        """Send a bookmark, if one is wanted and everything before it has been sent; a later one will do else."""
+        if self._options.bookmarks and not self._behind:
+            await self._emit(self._frames.bookmark(self._source.rv, initial_events_end=False), send)
+
     async def _pump(self, send: Send) -> None:
-        initial = self._source.initial
-        if initial or self._initial_events_end:
-            async with self._sending:
-                await self._send_initial(initial, send)
+        async with self._sending:
+            await self._send_initial(self._source.take_initial(), send)
+        self._behind = False
         async for batch in self._source:
+            self._behind = True
             async with self._sending:
                 for piece in chunks(self._lines(batch)):
                     await self._emit(piece, send)
+            self._behind = False
             self._meter.sent(len(batch))
 
-    async def _send_initial(self, items: Sequence[Item], send: Send) -> None:
+    async def _send_initial(self, items: Iterable[Item], send: Send) -> None:
         moment = now()
         for piece in chunks(self._frames.frame("ADDED", item, first=self._is_first(), moment=moment) for item in items):
             await self._emit(piece, send)
@@ -228,3 +240,4 @@ async def _disconnected(receive: Receive) -> None:
 
 async def _stopped(stopping: asyncio.Event) -> None:
     await stopping.wait()
+    await asyncio.sleep(random.uniform(0, STOP_SPREAD_SECONDS))  # noqa: S311 - spreads load, keeps no secret

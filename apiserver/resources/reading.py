@@ -32,7 +32,7 @@ from storage.interfaces import (
 
 def resource_key(definition: Definition) -> str:
     """Return the name under which the store keeps a kind: ``plural.group``."""
-    return str(definition.resource)
+    return str(definition.stored_as or definition.resource)
 
 
 def object_key(definition: Definition, namespace: str | None, name: str) -> ObjectKey:
@@ -174,7 +174,7 @@ class EntryWatch:
     """A watch seen through selectors; an ``ItemWatch``."""
 
     def __init__(self, initial: Sequence[Entry], source: Watch, matches: Matches | None) -> None:
-        self.initial = initial
+        self._initial = initial
         self._source = source
         self._matches = matches
 
@@ -182,6 +182,11 @@ class EntryWatch:
     def rv(self) -> int:
         """Every event up to this revision has been told."""
         return self._source.rv
+
+    def take_initial(self) -> Sequence[Entry]:
+        """Hand over the entries to begin with."""
+        taken, self._initial = self._initial, ()
+        return taken
 
     def close(self) -> None:
         """End the watch; iteration stops."""
