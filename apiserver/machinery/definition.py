@@ -5,8 +5,10 @@ Routes, discovery, OpenAPI, tables, validation and selectors all follow from it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from apiserver.machinery.schema import CompiledSchema
 from krm.meta.errors import Cause, ResourceName
 
 Json = dict[str, Any]
@@ -20,14 +22,16 @@ class Column:
 
     name: str
     type: str
-    """string, integer, number, boolean or date."""
+    """string, integer, number, boolean or date (a timestamp, shown as the time since then)."""
     value: Callable[[Json], Any]
     description: str = ""
     format: str = ""
     priority: int = 0
+    told_type: str = ""
+    """The type that clients are told, if another: Kubernetes calls the ages of its own kinds strings."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Definition:
     """A kind with its resource: names, scope, schema, columns, selectable fields and rules.
 
@@ -66,6 +70,8 @@ class Definition:
     """One request can delete all objects that it selects (all kinds but Namespace)."""
     list_kind_name: str = ""
     """The kind of its lists, where that is not ``<kind>List``."""
+    stored_as: ResourceName | None = None
+    """The resource whose stored objects it shows in a form of its own; None: it has objects of its own."""
     stored_version: str = ""
     """The version that objects are stored in, where that is another one."""
     deprecation: str = ""
@@ -74,6 +80,15 @@ class Definition:
     """The resource that a subresource of another kind (a Scale) is part of; None: the kind's own."""
     prepare: Callable[[Json, Json | None], None] | None = None
     validate: Callable[[Json, Json | None], Sequence[Cause]] | None = None
+
+    @cached_property
+    def compiled(self) -> CompiledSchema:
+        """The schema, ready for use; compiled at the first call and shared by all who serve the kind.
+
+        Raises:
+            SchemaError: it cannot be compiled.
+        """
+        return CompiledSchema(self.schema)
 
     @property
     def resource(self) -> ResourceName:

@@ -54,7 +54,6 @@ from apiserver.machinery.rest import (
     Watcher,
     WriteOptions,
 )
-from apiserver.machinery.schema import CompiledSchema
 from apiserver.machinery.table import Columns, Include, metadata_only, now, table_head
 from apiserver.machinery.warnings import warning_headers
 from apiserver.machinery.watch import FailedWatch, Frames, WatchStream
@@ -126,7 +125,7 @@ class Endpoint:
         self._body_limit = body_limit
         self._stopping = stopping
         self._meter = meter
-        self._schema = CompiledSchema(self.definition.schema)
+        self._schema = self.definition.compiled
         self._columns = Columns(self.definition)
         verbs: dict[str, Callable[[Call], Awaitable[ASGIApp]]] = {
             "get": self._get,

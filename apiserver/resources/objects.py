@@ -11,14 +11,13 @@ from apiserver.machinery.rest import (
     DeleteOptions,
     GetOptions,
     ItemList,
+    ItemWatch,
     ListOptions,
     Scope,
     WatchOptions,
     WriteOptions,
 )
-from apiserver.machinery.schema import CompiledSchema
 from apiserver.resources.reading import (
-    EntryWatch,
     index_of,
     item_or_404,
     list_entries,
@@ -83,7 +82,7 @@ class StoredObjects:
     ) -> None:
         self.definition = definition
         self._store = store
-        self._schema = CompiledSchema(definition.schema)
+        self._schema = definition.compiled
         self._namespace_check = namespace_check
         self._held = held
         self._marked = marked
@@ -98,7 +97,7 @@ class StoredObjects:
     async def list(self, scope: Scope, options: ListOptions) -> ItemList:
         return await list_entries(self._store, self.definition, scope, options)
 
-    async def watch(self, scope: Scope, options: WatchOptions) -> EntryWatch:
+    async def watch(self, scope: Scope, options: WatchOptions) -> ItemWatch:
         return await open_watch(self._store, self.definition, scope, options)
 
     async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Entry:

@@ -6,12 +6,12 @@ Source: ``kube-api.md`` 2.15.
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from krm.meta.conditions import Condition
 from krm.meta.objects import ObjectMeta, WireModel
 
-_ATOMIC = {"x-kubernetes-list-type": "atomic"}
+_ATOMIC: dict[str, JsonValue] = {"x-kubernetes-list-type": "atomic"}
 
 
 class CustomResourceDefinitionNames(WireModel):

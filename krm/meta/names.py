@@ -13,6 +13,7 @@ SUBDOMAIN_LENGTH = 253
 
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_DNS_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
@@ -23,6 +24,18 @@ def dns_label_problem(text: str) -> str:
     if not _DNS_LABEL.fullmatch(text):
         return (
             "must be an RFC 1123 label: lower case letters, digits and '-', beginning and ending with a letter or digit"
+        )
+    return ""
+
+
+def dns_1035_problem(text: str) -> str:
+    """Check an RFC 1035 label: like an RFC 1123 label, but beginning with a letter."""
+    if len(text) > LABEL_LENGTH:
+        return f"must be no more than {LABEL_LENGTH} characters"
+    if not _DNS_1035.fullmatch(text):
+        return (
+            "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter and ending with "
+            "a letter or digit"
         )
     return ""
 
