@@ -91,7 +91,7 @@ go:
 	  exit 1; }
 
 record-answers: $(VENV)/.dev $(BUILD)/controlplane ## ask the real kube-apiserver again what tests/differential compares with
-	$(BIN)/python tests/differential/record.py $(ARGS)
+	PYTHONPATH=tests:tests/differential $(BIN)/python tests/differential/record.py $(ARGS)
 
 $(VENV)/bin/python:
 	@test -n '$(PYTHON)' || { \

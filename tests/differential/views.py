@@ -1,0 +1,194 @@
+"""Parts of large documents: what both servers serve, without what only one of them has.
+
+Discovery and OpenAPI documents of a kube-apiserver name a hundred kinds that Porch does not serve; of those that
+both serve, everything that clients read is compared.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Object = dict[str, Any]
+
+GROUPS = frozenset(
+    {
+        "",
+        "apiextensions.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "coordination.k8s.io",
+        "diff.example.com",
+        "events.k8s.io",
+        "rbac.authorization.k8s.io",
+    }
+)
+CORE = frozenset({"configmaps", "events", "namespaces", "secrets", "serviceaccounts"})
+VERSIONS = frozenset({"v1", "v1beta1"})
+"""Versions of GROUPS that are compared; kube-apiserver serves alpha versions only when told to."""
+_SCHEMAS = (
+    "io.k8s.api.core.v1.ConfigMap",
+    "io.k8s.api.core.v1.Secret",
+    "io.k8s.api.core.v1.Namespace",
+    "io.k8s.api.core.v1.ServiceAccount",
+    "io.k8s.api.core.v1.Event",
+    "io.k8s.api.coordination.",
+    "io.k8s.api.rbac.",
+    "com.example.diff.",
+)
+
+
+def _plain(name: str) -> bool:
+    """Tell whether a core resource or subresource is one that both serve."""
+    return name.partition("/")[0] in CORE
+
+
+def groups(body: Object) -> Object:
+    """Return an APIGroupList with the groups that both serve, in order of names."""
+    kept = [group for group in body["groups"] if group["name"] in GROUPS]
+    return {**body, "groups": sorted(kept, key=lambda group: str(group["name"]))}
+
+
+def resources(body: Object) -> Object:
+    """Return an APIResourceList with the resources that both serve, in order of names."""
+    kept = [each for each in body["resources"] if body["groupVersion"] != "v1" or _plain(each["name"])]
+    return {**body, "resources": sorted(kept, key=lambda each: str(each["name"]))}
+
+
+def aggregated(body: Object) -> Object:
+    """Return an APIGroupDiscoveryList with the groups and resources that both serve, in order of names."""
+    items = []
+    for item in body["items"]:
+        if item["metadata"].get("name", "") not in GROUPS:
+            continue
+        core = not item["metadata"].get("name")
+        metadata = {key: value for key, value in item["metadata"].items() if key != "creationTimestamp"}
+        items.append({"metadata": metadata, "versions": [_discovered(each, core=core) for each in item["versions"]]})
+    return {**body, "items": sorted(items, key=lambda item: str(item["metadata"].get("name", "")))}
+
+
+def _discovered(version: Object, *, core: bool) -> Object:
+    kept = [each for each in version["resources"] if not core or each["resource"] in CORE]
+    return {**version, "resources": sorted(kept, key=lambda each: str(each["resource"]))}
+
+
+def openapi_root(body: Object) -> list[str]:
+    """Return the paths that both serve."""
+    return sorted(path for path in body["paths"] if _both_serve(path))
+
+
+def _both_serve(path: str) -> bool:
+    parts = path.split("/")
+    return path == "api/v1" or (len(parts) == 3 and parts[1] in GROUPS and parts[2] in VERSIONS)
+
+
+def openapi_operations(body: Object) -> Object:
+    """Return, for each operation on what both serve, what clients read of it."""
+    found = {}
+    for path, item in body["paths"].items():
+        parts = [part for part in path.split("/") if part and not part.startswith("{")]
+        if parts[:2] == ["api", "v1"] and not any(part in CORE for part in parts):
+            continue
+        if "watch" in parts:  # deprecated, and no client looks them up
+            continue
+        for method, operation in item.items():
+            if method != "parameters":
+                shared = item.get("parameters", [])
+                found[f"{method} {path}"] = _operation(operation, shared)
+    return found
+
+
+def _operation(operation: Object, shared: list[Object]) -> Object:
+    return {
+        "action": operation.get("x-kubernetes-action"),
+        "kind": operation.get("x-kubernetes-group-version-kind"),
+        "parameters": sorted({each["name"] for each in [*operation.get("parameters", []), *shared] if "name" in each}),
+        "accepts": sorted(operation.get("requestBody", {}).get("content", {})),
+        "answers": sorted(operation.get("responses", {})),
+    }
+
+
+def openapi_schemas(body: Object) -> Object:
+    """Return the schemas of what both serve, without descriptions."""
+    schemas = body["components"]["schemas"]
+    names: Iterable[str] = (name for name in schemas if name.startswith(_SCHEMAS) and not _other_event(name))
+    return {name: _shape(schemas[name]) for name in names}
+
+
+def _other_event(name: str) -> bool:
+    rest = name.removeprefix("io.k8s.api.core.v1.")
+    return rest != name and rest.startswith(("ConfigMapE", "ConfigMapK", "ConfigMapN", "ConfigMapP", "ConfigMapV", "SecretE", "SecretK", "SecretP", "SecretR", "SecretV", "ServiceAccountToken"))  # fmt: skip
+
+
+def _shape(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_shape(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {}
+    for key, value in schema.items():
+        if key == "description" and isinstance(value, str):
+            continue
+        kept[key] = "<present>" if key == "x-kubernetes-validations" else _shape(value)
+    return kept
+
+
+def openapi_v2(body: Object) -> Object:
+    """Return what says that it is a Swagger document."""
+    return {"swagger": body["swagger"], "keys": sorted(body.keys() & {"paths", "definitions", "info"})}
+
+
+def version(body: Object) -> Object:
+    """Return the fields of a version, and what version it claims to be."""
+    return {"fields": sorted(body.keys() & _VERSION_FIELDS), "major": body["major"], "minor": body["minor"]}
+
+
+_VERSION_FIELDS = frozenset(
+    {"major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"}
+)
+
+
+def root(body: Object) -> list[str]:
+    """Return the well-known paths."""
+    wanted = {
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    }
+    return sorted(wanted & set(body["paths"]))
+
+
+def group(body: Object) -> Object:
+    """Return an APIGroup."""
+    return body
+
+
+def last_line(body: str) -> str:
+    """Return the last line of a text."""
+    return body.splitlines()[-1]
+
+
+def nothing(body: Any) -> None:
+    """Return nothing: code and headers are what is compared."""
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "": lambda body: body,
+    "aggregated": aggregated,
+    "group": group,
+    "groups": groups,
+    "last line": last_line,
+    "nothing": nothing,
+    "openapi operations": openapi_operations,
+    "openapi root": openapi_root,
+    "openapi schemas": openapi_schemas,
+    "openapi v2": openapi_v2,
+    "resources": resources,
+    "root": root,
+    "version": version,
+}
