@@ -37,24 +37,27 @@ from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served
 from apiserver.memory import settle_long_lived
 from apiserver.metrics_listener import metrics_listener
+from apiserver.resources.config import GROUP as CONFIG_GROUP
 from apiserver.resources.config import repository_definition
-from apiserver.resources.core import (
-    config_map_definition,
-    event_definition,
-    secret_definition,
-)
+from apiserver.resources.core_kinds import core_kinds
+from apiserver.resources.custom.controller import CustomResources
+from apiserver.resources.custom.definitions import CustomResourceDefinitions
 from apiserver.resources.event_expiry import EventExpiry
-from apiserver.resources.namespace_deletion import ContentsOf, NamespaceDeletion, NamespacedObjects
-from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
+from apiserver.resources.namespace_contents import EveryOtherKind
+from apiserver.resources.namespace_deletion import Contents, ContentsOf, NamespaceDeletion, NamespacedObjects
+from apiserver.resources.namespaces import create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
 from apiserver.resources.packagerevisionresources import PackageRevisionResources
 from apiserver.resources.packagerevisions import PackageRevisionApproval, PackageRevisions
 from apiserver.resources.porch import GROUP as PORCH_GROUP
 from apiserver.resources.repositories import RegisteredRepositories
+from apiserver.resources.served_kinds import ServedKinds
+from apiserver.resources.service_accounts import DefaultServiceAccounts
 from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
 from krm.functions.render_cache import RenderCache
+from krm.meta.errors import ResourceName
 from krm.package.yaml_edit_text import EDIT_WAYS
 from storage.sealing import Sealer, load_or_create_key
 from storage.sql.migrate import upgrade_aside
@@ -86,22 +89,17 @@ class Server:
     metrics: Metrics
 
 
-def served_kinds(store: WatchedStore, service: PackageService) -> list[Served]:
-    """Return every resource of standalone mode, with its subresources."""
+def served_kinds(store: WatchedStore, service: PackageService, definitions: CustomResourceDefinitions) -> list[Served]:
+    """Return every built-in resource of standalone mode, with its subresources."""
     check = stored_namespaces(store)
-    namespaces = Namespaces(store)
-    plain = [
-        StoredObjects(definition, store, namespace_check=check)
-        for definition in (secret_definition(), config_map_definition(), event_definition())
-    ]
     repositories = RegisteredRepositories(StoredObjects(repository_definition(), store, namespace_check=check))
     revisions = PackageRevisions(store, service, check)
     return [
-        Served(namespaces, {"status": StatusOf(namespaces), "finalize": NamespaceFinalize(store)}),
-        *(Served(resource) for resource in plain),
+        *core_kinds(store, check),
         Served(repositories, {"status": StatusOf(repositories.stored)}),
         Served(revisions, {"approval": PackageRevisionApproval(revisions, service)}, deleted_as_object=True),
         Served(PackageRevisionResources(store, service)),
+        Served(definitions, {"status": StatusOf(definitions)}),
     ]
 
 
@@ -149,9 +147,17 @@ def create_server(settings: Settings) -> Server:
         starting,
         DraftWriter(recorder, repositories, settings.push_drafts),
     )
-    served = served_kinds(store, service)
+    definitions = CustomResourceDefinitions(store)
+    served = served_kinds(store, service, definitions)
     register(store, served, index, repositories)
-    background = [NamespaceDeletion(store, emptied_in_order(served)).run, EventExpiry(store).run]
+    kinds = ServedKinds(served)
+    custom = CustomResources(store, definitions, kinds, stored_namespaces(store))
+    background = [
+        custom.run,
+        NamespaceDeletion(store, emptied_in_order(kinds)).run,
+        EventExpiry(store).run,
+        DefaultServiceAccounts(store).run,
+    ]
     metrics = create_metrics(store)
     machinery = ApiMachinery(
         served,
@@ -165,11 +171,14 @@ def create_server(settings: Settings) -> Server:
         request_seconds=settings.request_timeout,
     )
 
+    kinds.publish_to(machinery.replace)
+
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         await store.start()
         settle_long_lived()
         await create_protected_namespaces(store)
+        await custom.start()
         repositories.start()
         tasks = [asyncio.create_task(run()) for run in background]
         try:
@@ -216,11 +225,16 @@ def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex,
     store.observe(REPOSITORIES, repositories.observe)
 
 
-def emptied_in_order(served: Sequence[Served]) -> list[ContentsOf]:
-    """Return what empties a namespace: Repositories first (their revisions go with them), then everything else."""
-    by_plural = {one.resource.definition.plural: one.resource for one in served}
-    order = ("repositories", "packagerevisions", "configmaps", "secrets", "events")
-    found = [by_plural[plural] for plural in order]
+def emptied_in_order(kinds: ServedKinds) -> list[Contents]:
+    """Return what empties a namespace: Repositories first (their revisions go with them), Events last."""
+    first = [ResourceName("repositories", CONFIG_GROUP), ResourceName("packagerevisions", PORCH_GROUP)]
+    last = [ResourceName("events")]
+    others = EveryOtherKind(kinds, besides=[*first, *last])
+    return [*_contents(kinds, first), others, *_contents(kinds, last)]
+
+
+def _contents(kinds: ServedKinds, resources: Sequence[ResourceName]) -> list[Contents]:
+    found = [kinds.find(resource)[0].resource for resource in resources]
     return [ContentsOf(resource) for resource in found if isinstance(resource, NamespacedObjects)]
 
 

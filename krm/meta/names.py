@@ -1,7 +1,7 @@
 """Rules for names, label keys and values, annotation keys and finalizers.
 
-Each ``*_problem`` function returns a sentence that says what is wrong, or "" when the text is fine.
-Source: ``kube-api.md`` 2.2.
+Each ``*_problem`` function returns a sentence that says what is wrong, or "" when the text is fine. The sentences are those
+of Kubernetes, which clients and their tests compare. Source: ``kube-api.md`` 2.2.
 """
 
 import re
@@ -11,75 +11,119 @@ LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
 """Characters in a DNS subdomain."""
 
-_DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_DNS_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+_LABEL_FORM = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_FORM = rf"{_LABEL_FORM}(\.{_LABEL_FORM})*"
+_DNS_1035_FORM = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED_FORM = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_DNS_LABEL = re.compile(_LABEL_FORM)
+_DNS_1035 = re.compile(_DNS_1035_FORM)
+_SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
 _QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+def _rule(sentence: str, form: str, *examples: str) -> str:
+    shown = ",  or ".join(f"'{example}'" for example in examples)
+    return f"{sentence} (e.g. {shown}, regex used for validation is '{form}')"
+
+
+_LABEL_RULE = _rule(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
+    "alphanumeric character",
+    _LABEL_FORM,
+    "my-name",
+    "123-abc",
+)
+_DNS_1035_RULE = _rule(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end "
+    "with an alphanumeric character",
+    _DNS_1035_FORM,
+    "my-name",
+    "abc-123",
+)
+_SUBDOMAIN_RULE = _rule(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
+    "with an alphanumeric character",
+    _SUBDOMAIN_FORM,
+    "example.com",
+)
+_VALUE_RULE = _rule(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character",
+    f"({_QUALIFIED_FORM})?",
+    "MyValue",
+    "my_value",
+    "12345",
+)
+_PART_RULE = _rule(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    _QUALIFIED_FORM,
+    "MyName",
+    "my.name",
+    "123-abc",
+)
 
 
 def dns_label_problem(text: str) -> str:
     """Check an RFC 1123 label: at most 63 of a-z, 0-9 and ``-``, alphanumeric at both ends."""
     if len(text) > LABEL_LENGTH:
-        return f"must be no more than {LABEL_LENGTH} characters"
-    if not _DNS_LABEL.fullmatch(text):
-        return (
-            "must be an RFC 1123 label: lower case letters, digits and '-', beginning and ending with a letter or digit"
-        )
-    return ""
+        return _too_long(LABEL_LENGTH)
+    return "" if _DNS_LABEL.fullmatch(text) else _LABEL_RULE
 
 
 def dns_1035_problem(text: str) -> str:
     """Check an RFC 1035 label: like an RFC 1123 label, but beginning with a letter."""
     if len(text) > LABEL_LENGTH:
-        return f"must be no more than {LABEL_LENGTH} characters"
-    if not _DNS_1035.fullmatch(text):
-        return (
-            "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter and ending with "
-            "a letter or digit"
-        )
-    return ""
+        return _too_long(LABEL_LENGTH)
+    return "" if _DNS_1035.fullmatch(text) else _DNS_1035_RULE
 
 
 def subdomain_problem(text: str) -> str:
     """Check a lower case RFC 1123 subdomain: labels joined by dots, at most 253 characters."""
     if len(text) > SUBDOMAIN_LENGTH:
-        return f"must be no more than {SUBDOMAIN_LENGTH} characters"
-    if not _SUBDOMAIN.fullmatch(text):
-        return (
-            "must be a lowercase RFC 1123 subdomain: lower case letters, digits, '-' and '.', "
-            "beginning and ending with a letter or digit"
-        )
-    return ""
+        return _too_long(SUBDOMAIN_LENGTH)
+    return "" if _SUBDOMAIN.fullmatch(text) else _SUBDOMAIN_RULE
 
 
 def path_segment_problem(text: str) -> str:
     """Check that a name can be one segment of a URL path."""
     if text in (".", ".."):
-        return f'may not be "{text}"'
+        return f"may not be '{text}'"
     for character in "/%":
         if character in text:
-            return f'may not contain "{character}"'
+            return f"may not contain '{character}'"
     return ""
 
 
 def qualified_name_problem(text: str) -> str:
     """Check ``[prefix/]name``: a label key, an annotation key or a finalizer."""
-    prefix, slash, name = text.rpartition("/")
-    if slash and (not prefix or subdomain_problem(prefix)):
-        return "its prefix must be a lowercase RFC 1123 subdomain of at most 253 characters"
+    prefix, slash, name = text.partition("/")
+    if not slash:
+        return _name_part_problem(prefix)
+    if "/" in name:
+        return (
+            f"a qualified name {_PART_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        )
+    if not prefix:
+        return "prefix part must be non-empty"
+    if problem := subdomain_problem(prefix):
+        return f"prefix part {problem}"
+    return _name_part_problem(name)
+
+
+def _name_part_problem(name: str) -> str:
     if not name:
-        return "its name part must not be empty"
+        return "name part must be non-empty"
     if len(name) > LABEL_LENGTH:
-        return f"its name part must be no more than {LABEL_LENGTH} characters"
-    if not _QUALIFIED.fullmatch(name):
-        return "its name part takes letters, digits, '-', '_' and '.', and begins and ends with a letter or digit"
-    return ""
+        return f"name part {_too_long(LABEL_LENGTH)}"
+    return "" if _QUALIFIED.fullmatch(name) else f"name part {_PART_RULE}"
 
 
 def label_value_problem(text: str) -> str:
     """Check a label's value: empty, or at most 63 of letters, digits, ``-``, ``_``, ``.``, alphanumeric at both ends."""
     if len(text) > LABEL_LENGTH:
-        return f"must be no more than {LABEL_LENGTH} characters"
-    if text and not _QUALIFIED.fullmatch(text):
-        return "takes letters, digits, '-', '_' and '.', and begins and ends with a letter or digit, or is empty"
-    return ""
+        return _too_long(LABEL_LENGTH)
+    return "" if not text or _QUALIFIED.fullmatch(text) else _VALUE_RULE
+
+
+def _too_long(limit: int) -> str:
+    return f"must be no more than {limit} characters"

@@ -1,0 +1,158 @@
+"""Checks of a CustomResourceDefinition: its names, its versions taken together, and what an update may change.
+
+Pure: decoded definitions in, causes out. What concerns one version is in ``version_validation.py``.
+Source: ``kube-api.md`` 2.15.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from apiserver.machinery.definition import Json
+from apiserver.resources.custom.version_validation import version_causes
+from krm.meta.conditions import find_condition
+from krm.meta.errors import Cause, forbidden_value, invalid_value, not_supported_value, required_value
+from krm.meta.names import dns_1035_problem, subdomain_problem
+
+SCOPES: Final = ("Cluster", "Namespaced")
+APPROVAL: Final = "api-approved.kubernetes.io"
+"""Annotation without which a definition may not add to a group of Kubernetes itself."""
+_PROTECTED: Final = ("k8s.io", "kubernetes.io")
+_APPROVAL_FIELD: Final = f"metadata.annotations[{APPROVAL}]"
+_APPROVAL_RULES: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+
+
+def definition_causes(new: Json, old: Json | None) -> list[Cause]:
+    """Return what is wrong with a definition, or with a change of one."""
+    spec = new.get("spec") or {}
+    found = chain(
+        _object_name_causes(new, spec),
+        _approval_causes(new, old),
+        _spec_causes(spec),
+        _names_causes(spec.get("names") or {}),
+        _versions_causes(spec),
+        _stored_version_causes(new, spec),
+        _immutable_causes(spec, old) if old else (),
+    )
+    return list(found)
+
+
+def _object_name_causes(crd: Json, spec: Json) -> Iterator[Cause]:
+    name = crd["metadata"].get("name") or ""
+    if name != f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}":
+        yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def _approval_causes(new: Json, old: Json | None) -> Iterator[Cause]:
+    group = (new.get("spec") or {}).get("group") or ""
+    if not any(group == name or group.endswith(f".{name}") for name in _PROTECTED):
+        return
+    text = _approval(new)
+    address = urlsplit(text)
+    if text.startswith("unapproved") or (address.scheme and address.netloc) or (old and _approval(old) == text):
+        return
+    rule = f'protected groups must have approval annotation "{APPROVAL}"'
+    if not text:
+        yield required_value(_APPROVAL_FIELD, f"{rule}, {_APPROVAL_RULES}")
+    else:
+        detail = f'{rule} with either a URL or a reason starting with "unapproved", {_APPROVAL_RULES}'
+        yield invalid_value(_APPROVAL_FIELD, text[:512], detail)
+
+
+def _approval(crd: Json) -> str:
+    return str((crd["metadata"].get("annotations") or {}).get(APPROVAL) or "")
+
+
+def _spec_causes(spec: Json) -> Iterator[Cause]:
+    group = spec.get("group") or ""
+    if not group:
+        yield required_value("spec.group")
+    elif problem := subdomain_problem(group):
+        yield invalid_value("spec.group", group[:512], problem)
+    elif "." not in group:
+        yield invalid_value("spec.group", group, "should be a domain with at least one dot")
+    scope = spec.get("scope") or ""
+    if not scope:
+        yield required_value("spec.scope")
+    elif scope not in SCOPES:
+        yield not_supported_value("spec.scope", scope[:512], SCOPES)
+    if spec.get("preserveUnknownFields"):
+        detail = "must be false; use x-kubernetes-preserve-unknown-fields in the schema"
+        yield invalid_value("spec.preserveUnknownFields", True, detail)
+    yield from _conversion_causes(spec.get("conversion") or {})
+
+
+def _conversion_causes(conversion: Json) -> Iterator[Cause]:
+    strategy = conversion.get("strategy") or ""
+    if not strategy:
+        yield required_value("spec.conversion.strategy")
+    elif strategy != "None":
+        yield not_supported_value("spec.conversion.strategy", strategy[:512], ["None"])
+    elif conversion.get("webhook") is not None:
+        yield forbidden_value("spec.conversion.webhook", "should not be set when strategy is not set to Webhook")
+
+
+def _names_causes(names: Json) -> Iterator[Cause]:
+    for key in ("plural", "singular"):
+        yield from _name_causes(f"spec.names.{key}", names.get(key) or "")
+    for key in ("kind", "listKind"):
+        name = names.get(key) or ""
+        if not name:
+            yield required_value(f"spec.names.{key}")
+        elif problem := dns_1035_problem(name.lower()):
+            detail = f"may have mixed case, but should otherwise match: {problem}"
+            yield invalid_value(f"spec.names.{key}", name[:512], detail)
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        yield invalid_value("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
+    for key in ("shortNames", "categories"):
+        for index, name in enumerate(names.get(key) or ()):
+            yield from _name_causes(f"spec.names.{key}[{index}]", name)
+
+
+def _name_causes(field: str, name: str) -> Iterator[Cause]:
+    if not name:
+        yield required_value(field)
+    elif problem := dns_1035_problem(name):
+        yield invalid_value(field, name[:512], problem)
+
+
+def _versions_causes(spec: Json) -> Iterator[Cause]:
+    versions = spec.get("versions") or []
+    for index, version in enumerate(versions):
+        yield from version_causes(version, f"spec.versions[{index}]")
+    names = [version.get("name") for version in versions]
+    if len(set(names)) < len(names):
+        yield invalid_value("spec.versions", versions, "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        detail = "must have exactly one version marked as storage version"
+        yield invalid_value("spec.versions", versions, detail)
+
+
+def _stored_version_causes(crd: Json, spec: Json) -> Iterator[Cause]:
+    """A version in which objects may be stored must remain known."""
+    known = {version.get("name") for version in spec.get("versions") or ()}
+    for index, name in enumerate((crd.get("status") or {}).get("storedVersions") or ()):
+        if name not in known:
+            detail = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
+                f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
+                "status.storedVersions"
+            )
+            yield invalid_value(f"status.storedVersions[{index}]", name, detail)
+
+
+def _immutable_causes(spec: Json, old: Json) -> Iterator[Cause]:
+    """The resource's name never changes; what storage depends on does not once the kind has been served."""
+    before, after = old["spec"], spec
+    paths: list[tuple[str, ...]] = [("group",), ("names", "plural")]
+    established = find_condition((old.get("status") or {}).get("conditions"), "Established")
+    if established is not None and established.get("status") == "True":
+        paths += [("scope",), ("names", "kind")]
+    for path in paths:
+        was: Any = before
+        now: Any = after
+        for name in path:
+            was, now = (was or {}).get(name), (now or {}).get(name)
+        if was != now:
+            yield invalid_value(".".join(("spec", *path)), now, "field is immutable")
