@@ -65,6 +65,10 @@ class Definition:
     """PUT of a missing object creates it."""
     generation: bool = True
     label_name: bool = False
+    path_name: bool = False
+    """The name may be anything that fits into a URL as one segment, as RBAC's ``system:discovery`` does."""
+    free_name: bool = False
+    """The name may be any text that is one segment of a path (RBAC kinds)."""
     sealed: bool = False
     delete_collection: bool = True
     """One request can delete all objects that it selects (all kinds but Namespace)."""

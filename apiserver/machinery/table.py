@@ -58,7 +58,7 @@ class Columns:
 
     def __init__(self, definition: Definition) -> None:
         columns = definition.columns or (_AGE,)
-        if columns[0].name != "Name":
+        if all(column.name != "Name" for column in columns):
             columns = (_NAME, *columns)
         self._columns = columns
         self.count = len(columns)
@@ -169,7 +169,7 @@ def _metadata_of(decoded: Json) -> bytes:
 def _column_json(column: Column) -> Json:
     return {
         "name": column.name,
-        "type": column.type,
+        "type": column.told_type or column.type,
         "format": column.format or ("name" if column.name == "Name" else ""),
         "description": column.description,
         "priority": column.priority,

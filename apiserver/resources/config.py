@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from apiserver.machinery.definition import Column, Definition, Json
 from apiserver.machinery.schema import structural_schema
-from apiserver.resources.core import AGE, path_value
+from apiserver.resources.columns import AGE, path_value
 from krm.api.config import Repository
 from krm.meta.conditions import find_condition
 from krm.meta.errors import Cause, invalid_value, required_value

@@ -1,16 +1,22 @@
-"""Definitions of the core kinds: ConfigMap, Secret, Namespace, Event; their columns and their rules.
+"""Definitions of ConfigMap, Secret and Namespace, their columns and their rules; the list of all core kinds.
 
-Source: ``kube-api.md`` 2.6, 2.14 and 2.16.
+Source: ``kube-api.md`` 2.6, 2.14 and 2.16. The sentences of causes are those that Kubernetes' clients know.
 """
 
 import base64
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from apiserver.machinery.definition import Column, Definition, Json
 from apiserver.machinery.schema import structural_schema
-from krm.api.core import ConfigMap, Event, Namespace, Secret
+from apiserver.resources.columns import BUILT_IN_AGE, count_of, path_text, path_value
+from apiserver.resources.event_kinds import event_definition
+from apiserver.resources.leases import lease_definition
+from apiserver.resources.object_metadata import finalizer_name_problem
+from apiserver.resources.service_accounts import service_account_definition
+from krm.api.core import ConfigMap, Namespace, Secret
 from krm.meta.errors import Cause, forbidden_value, invalid_value, required_value
 
 MAX_DATA_BYTES: Final = 1024 * 1024
@@ -20,41 +26,36 @@ NAMESPACE_FINALIZER: Final = "kubernetes"
 """Holds a namespace until everything in it is gone."""
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 """Label by which selectors can tell namespaces; always the name."""
+ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
+"""Annotation of a token Secret that names its service account."""
 
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_BAD_KEY: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
 _OPAQUE: Final = "Opaque"
+_BASIC_AUTH: Final = "kubernetes.io/basic-auth"
+_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
+_SSH_KEY: Final = "ssh-privatekey"
 _REQUIRED_KEYS: Final[Mapping[str, Sequence[str]]] = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
-    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
 }
+_JSON_KEYS: Final = (".dockercfg", ".dockerconfigjson")
 
 
 def core_definitions() -> list[Definition]:
-    """Return the definitions of the core kinds, Namespace first."""
-    return [namespace_definition(), config_map_definition(), secret_definition(), event_definition()]
-
-
-def path_value(*path: str) -> Callable[[Json], Any]:
-    """Return an extractor of the value at a path; None where anything on the way is missing."""
-
-    def extract(obj: Json) -> Any:
-        value: Any = obj
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        return value
-
-    return extract
-
-
-def path_text(*path: str) -> Callable[[Json], str]:
-    """Return an extractor of the text at a path, "" where it is missing; for field selectors."""
-    extract = path_value(*path)
-    return lambda obj: str(extract(obj) or "")
-
-
-AGE: Final = Column("Age", "date", path_value("metadata", "creationTimestamp"), "Time since the object was created.")
+    """Return the definitions of the core kinds and of Lease, Namespace first."""
+    return [
+        namespace_definition(),
+        config_map_definition(),
+        secret_definition(),
+        service_account_definition(),
+        lease_definition(),
+        event_definition(),
+    ]
 
 
 def config_map_definition() -> Definition:
@@ -67,7 +68,7 @@ def config_map_definition() -> Definition:
         singular="configmap",
         short_names=("cm",),
         schema=structural_schema(ConfigMap),
-        columns=(Column("Data", "string", _count("data", "binaryData"), "Number of keys."), AGE),
+        columns=(Column("Data", "string", count_of("data", "binaryData"), "Number of keys."), BUILT_IN_AGE),
         strategic=True,
         unconditional_update=True,
         generation=False,
@@ -86,8 +87,8 @@ def secret_definition() -> Definition:
         schema=structural_schema(Secret),
         columns=(
             Column("Type", "string", path_value("type"), "What kind of secret it is."),
-            Column("Data", "string", _count("data"), "Number of keys."),
-            AGE,
+            Column("Data", "string", count_of("data"), "Number of keys."),
+            BUILT_IN_AGE,
         ),
         selectable={"type": path_text("type")},
         strategic=True,
@@ -110,7 +111,7 @@ def namespace_definition() -> Definition:
         namespaced=False,
         short_names=("ns",),
         schema=structural_schema(Namespace),
-        columns=(Column("Status", "string", path_value("status", "phase"), "Active or Terminating."), AGE),
+        columns=(Column("Status", "string", path_value("status", "phase"), "Active or Terminating."), BUILT_IN_AGE),
         status=True,
         selectable={"status.phase": path_text("status", "phase")},
         strategic=True,
@@ -120,41 +121,8 @@ def namespace_definition() -> Definition:
         label_name=True,
         delete_collection=False,
         prepare=_prepare_namespace,
+        validate=_validate_namespace,
     )
-
-
-def event_definition() -> Definition:
-    """Define Event."""
-    involved = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-    selectable = {f"involvedObject.{name}": path_text("involvedObject", name) for name in involved}
-    selectable |= {name: path_text(name) for name in ("reason", "reportingComponent", "type")}
-    selectable["source"] = _event_source
-    return Definition(
-        group="",
-        version="v1",
-        kind="Event",
-        plural="events",
-        singular="event",
-        short_names=("ev",),
-        schema=structural_schema(Event),
-        columns=(
-            Column("Last Seen", "date", _last_seen, "Time since it last happened."),
-            Column("Type", "string", path_value("type"), "Normal or Warning."),
-            Column("Reason", "string", path_value("reason"), "What happened, as one word."),
-            Column("Object", "string", _event_object, "What it happened to."),
-            Column("Message", "string", path_value("message"), "What happened."),
-        ),
-        selectable=selectable,
-        strategic=True,
-        unconditional_update=True,
-        create_on_update=True,
-        generation=False,
-        validate=_validate_event,
-    )
-
-
-def _count(*fields: str) -> Callable[[Json], int]:
-    return lambda obj: sum(len(obj.get(name) or ()) for name in fields)
 
 
 # --- ConfigMap and Secret ---------------------------------------------------------------------
@@ -162,13 +130,13 @@ def _count(*fields: str) -> Callable[[Json], int]:
 
 def _validate_config_map(new: Json, old: Json | None) -> list[Cause]:
     data, binary = new.get("data") or {}, new.get("binaryData") or {}
-    causes = [*_key_problems("data", data), *_key_problems("binaryData", binary)]
+    causes = _immutable_problems(new, old, ("data", "binaryData"))
+    causes += [*_key_problems("data", data), *_key_problems("binaryData", binary)]
     causes += [
         invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary
     ]
     size = sum(len(value.encode()) for value in data.values()) + _decoded_size(binary)
-    causes += _size_problems("", size)
-    return causes + _immutable_problems(new, old, ("data", "binaryData"))
+    return causes + _size_problems("", size)
 
 
 def _prepare_secret(new: Json, old: Json | None) -> None:
@@ -181,27 +149,56 @@ def _prepare_secret(new: Json, old: Json | None) -> None:
 
 
 def _validate_secret(new: Json, old: Json | None) -> list[Cause]:
-    data = new.get("data") or {}
-    causes = [*_key_problems("data", data), *_size_problems("data", _decoded_size(data))]
-    detail = f"a Secret of type {new['type']} needs this key"
-    needed = _REQUIRED_KEYS.get(new["type"], ())
-    causes += [required_value(f"data[{key}]", detail) for key in needed if key not in data]
-    if new["type"] == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
+    data, type_ = new.get("data") or {}, new["type"]
+    causes = []
+    if old is not None and old.get("type") != type_:
+        causes.append(invalid_value("type", type_, "field is immutable"))
+    causes += _immutable_problems(new, old, ("data",))
+    causes += [*_key_problems("data", data), *_size_problems("data", _decoded_size(data))]
+    causes += [required_value(f"data[{key}]") for key in _REQUIRED_KEYS.get(type_, ()) if key not in data]
+    if type_ == _BASIC_AUTH and not {"username", "password"} & set(data):
         causes += [required_value(f"data[{key}]") for key in ("username", "password")]
-    if old is not None and old.get("type") != new["type"]:
-        causes.append(invalid_value("type", new["type"], "field is immutable"))
-    return causes + _immutable_problems(new, old, ("data",))
+    if type_ == "kubernetes.io/ssh-auth" and not data.get(_SSH_KEY):
+        causes.append(required_value(f"data[{_SSH_KEY}]"))
+    if type_ == _TOKEN and not (new["metadata"].get("annotations") or {}).get(ACCOUNT_NAME):
+        causes.append(required_value(f"metadata.annotations[{ACCOUNT_NAME}]"))
+    if type_ in _REQUIRED_KEYS:
+        causes += [*_json_problems(data)]
+    return causes
+
+
+def _json_problems(data: Json) -> Iterator[Cause]:
+    """Check that registry credentials are a JSON object; what they hold is not shown."""
+    for key in _JSON_KEYS:
+        if key in data:
+            try:
+                decoded = json.loads(base64.b64decode(data[key]))
+            except (ValueError, RecursionError):
+                decoded = None
+            if not isinstance(decoded, dict):
+                yield invalid_value(f"data[{key}]", "<secret contents redacted>", "must be a JSON object")
 
 
 def _key_problems(field: str, data: Json) -> Iterator[Cause]:
     for key in data:
-        if len(key) > MAX_KEY_LENGTH or not _KEY.fullmatch(key) or key in (".", "..") or key.startswith(".."):
-            detail = f"a key is at most {MAX_KEY_LENGTH} letters, digits, '-', '_' or '.', and does not start with '..'"
-            yield invalid_value(f"{field}[{key[:MAX_KEY_LENGTH]}]", key[:MAX_KEY_LENGTH], detail)
+        shown = key[:MAX_KEY_LENGTH]
+        for problem in _key_problem(key):
+            yield invalid_value(f"{field}[{shown}]", shown, problem)
+
+
+def _key_problem(key: str) -> Iterator[str]:
+    if len(key) > MAX_KEY_LENGTH:
+        yield f"must be no more than {MAX_KEY_LENGTH} characters"
+    if not _KEY.fullmatch(key):
+        yield _BAD_KEY
+    if key in (".", ".."):
+        yield f"must not be '{key}'"
+    elif key.startswith(".."):
+        yield "must not start with '..'"
 
 
 def _decoded_size(data: Mapping[str, str]) -> int:
-    return sum(len(value) * 3 // 4 for value in data.values())
+    return sum(len(value) * 3 // 4 - value[-2:].count("=") for value in data.values())
 
 
 def _size_problems(field: str, size: int) -> list[Cause]:
@@ -226,36 +223,28 @@ def _prepare_namespace(new: Json, old: Json | None) -> None:
     metadata = new["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: metadata["name"]}
-    if old is None:
-        new["spec"] = {"finalizers": [NAMESPACE_FINALIZER]}
-        new["status"] = {"phase": "Active"}
-    else:
+    if old is not None:
         # Only the finalize subresource may change what holds a namespace.
         new["spec"] = old.get("spec") or {}
+        return
+    finalizers = (new.get("spec") or {}).get("finalizers") or []
+    if NAMESPACE_FINALIZER not in finalizers:
+        finalizers = [*finalizers, NAMESPACE_FINALIZER]
+    new["spec"], new["status"] = {"finalizers": finalizers}, {"phase": "Active"}
 
 
-# --- Event ------------------------------------------------------------------------------------
+def _validate_namespace(new: Json, old: Json | None) -> list[Cause]:
+    if old is None:
+        return list(spec_finalizer_problems(new))
+    phase, wanted = (new.get("status") or {}).get("phase") or "", "Active"
+    detail = "may only be 'Active' if `deletionTimestamp` is empty"
+    if new["metadata"].get("deletionTimestamp"):
+        wanted, detail = "Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty"
+    return [] if phase == wanted else [invalid_value("status.Phase", phase, detail)]
 
 
-def _event_source(event: Json) -> str:
-    source = event.get("source") or {}
-    return str(source.get("component") or event.get("reportingComponent") or "")
-
-
-def _event_object(event: Json) -> str:
-    involved = event.get("involvedObject") or {}
-    return f"{str(involved.get('kind') or '').lower()}/{involved.get('name') or ''}"
-
-
-def _last_seen(event: Json) -> str | None:
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return next((str(time) for time in times if time), event["metadata"].get("creationTimestamp"))
-
-
-def _validate_event(new: Json, _old: Json | None) -> list[Cause]:
-    namespace = new["metadata"].get("namespace") or ""
-    involved = (new.get("involvedObject") or {}).get("namespace") or ""
-    if involved == namespace or (not involved and namespace == "default"):
-        return []
-    return [invalid_value("involvedObject.namespace", involved, "does not match event.namespace")]
+def spec_finalizer_problems(namespace: Json) -> Iterator[Cause]:
+    """Check the names of what holds a namespace."""
+    for name in (namespace.get("spec") or {}).get("finalizers") or ():
+        if problem := finalizer_name_problem(name):
+            yield invalid_value("spec.finalizers", name[:512], problem)

@@ -22,7 +22,6 @@ GC_FINALIZERS = ("orphan", "foregroundDeletion")
 """Finalizers that belong to the garbage collector."""
 IMMUTABLE = ("name", "namespace", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 """Metadata that an update cannot change; left out means unchanged."""
-_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
 
 def metadata_causes(definition: Definition, metadata: Json) -> list[Cause]:
@@ -32,7 +31,7 @@ def metadata_causes(definition: Definition, metadata: Json) -> list[Cause]:
             _name_causes(definition, metadata),
             _label_causes(metadata.get("labels") or {}),
             _annotation_causes(metadata.get("annotations") or {}),
-            _finalizer_causes(metadata.get("finalizers") or []),
+            _finalizer_causes(definition, metadata.get("finalizers") or []),
             _owner_causes(metadata.get("ownerReferences") or []),
         )
     )
@@ -47,14 +46,17 @@ def update_causes(old: Json, new: Json) -> list[Cause]:
     ]
     added = [f for f in new.get("finalizers") or () if f not in (old.get("finalizers") or ())]
     if old.get("deletionTimestamp") and added:
-        detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
+        shown = ", ".join(f'"{name}"' for name in added)
+        detail = (
+            f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+        )
         causes.append(forbidden_value("metadata.finalizers", detail))
     return causes
 
 
 def finalizer_warnings(definition: Definition, finalizers: Sequence[str]) -> list[str]:
-    """Return a warning per finalizer that names no domain, for kinds outside the core group."""
-    if not definition.group:
+    """Return a warning per finalizer that names no domain; Kubernetes' own kinds refuse such names instead."""
+    if _is_built_in(definition):
         return []
     return [
         f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts'
@@ -64,15 +66,33 @@ def finalizer_warnings(definition: Definition, finalizers: Sequence[str]) -> lis
 
 
 def _name_causes(definition: Definition, metadata: Json) -> Iterator[Cause]:
-    name = metadata.get("name") or ""
+    name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
+    if prefix and (problem := _name_problem(definition, _completed(prefix))):
+        yield invalid_value("metadata.generateName", prefix[:512], problem)
     if not name:
         yield required_value("metadata.name", "name or generateName is required")
-    elif problem := path_segment_problem(name) or _name_problem(definition, name):
+    elif problem := _name_problem(definition, name):
         yield invalid_value("metadata.name", name[:512], problem)
 
 
+def _completed(prefix: str) -> str:
+    """Let a generateName end as the name made from it may: with something after the dash."""
+    return f"{prefix[:-1]}a" if prefix.endswith("-") and len(prefix) > 1 else prefix
+
+
 def _name_problem(definition: Definition, name: str) -> str:
+    if definition.free_name:
+        return path_segment_problem(name)
     return dns_label_problem(name) if definition.label_name else subdomain_problem(name)
+
+
+def finalizer_name_problem(name: str) -> str:
+    """Check a finalizer of one of Kubernetes' own kinds: a standard one, or one that names its domain."""
+    if problem := qualified_name_problem(name):
+        return problem
+    if "/" in name or name in (*GC_FINALIZERS, "kubernetes"):
+        return ""
+    return "name is neither a standard finalizer name nor is it fully qualified"
 
 
 def _label_causes(labels: Json) -> Iterator[Cause]:
@@ -95,24 +115,41 @@ def _annotation_causes(annotations: Json) -> Iterator[Cause]:
         )
 
 
-def _finalizer_causes(finalizers: Sequence[str]) -> Iterator[Cause]:
+def _finalizer_causes(definition: Definition, finalizers: Sequence[str]) -> Iterator[Cause]:
     for name in finalizers:
         if problem := qualified_name_problem(name):
             yield invalid_value("metadata.finalizers", name[:512], problem)
     if all(name in finalizers for name in GC_FINALIZERS):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         yield invalid_value("metadata.finalizers", list(finalizers), detail)
+    if _is_built_in(definition):
+        for index, name in enumerate(finalizers):
+            if not qualified_name_problem(name) and (problem := finalizer_name_problem(name)):
+                yield invalid_value(f"metadata.finalizers[{index}]", name[:512], problem)
+
+
+def _is_built_in(definition: Definition) -> bool:
+    """Tell whether it is one of Kubernetes' own kinds, which are those that take strategic merge patches."""
+    return definition.strategic
 
 
 def _owner_causes(owners: Sequence[Json]) -> Iterator[Cause]:
-    for index, owner in enumerate(owners):
-        field = f"metadata.ownerReferences[{index}]"
-        for key in _OWNER_FIELDS:
+    field = "metadata.ownerReferences"
+    controller = ""
+    for owner in owners:
+        if not owner.get("apiVersion"):
+            yield invalid_value(f"{field}.apiVersion", "", "version must not be empty")
+        for key in ("kind", "name", "uid"):
             if not owner.get(key):
-                yield required_value(f"{field}.{key}", "must not be empty")
+                yield invalid_value(f"{field}.{key}", "", "must not be empty")
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
-            yield invalid_value(field, owner, "v1, Kind=Event is disallowed from being an owner")
-    controllers = [owner.get("name", "") for owner in owners if owner.get("controller")]
-    if len(controllers) > 1:
-        detail = f"only one reference can have controller set to true, found {len(controllers)}"
-        yield invalid_value("metadata.ownerReferences", controllers, detail)
+            yield invalid_value(field, owner, "/v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            named = f"{owner.get('kind')}/{owner.get('name')}"
+            if controller:
+                detail = (
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {controller} and {named}'
+                )
+                yield invalid_value(field, list(owners), detail)
+            controller = controller or named

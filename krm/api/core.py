@@ -1,4 +1,4 @@
-"""The core kinds that a standalone server keeps: ConfigMap, Secret, Namespace, Event.
+"""The core kinds that a standalone server keeps: ConfigMap, Secret, Namespace, ServiceAccount, Event.
 
 The models describe the wire for schemas and documentation; the rules that need more than a field
 are in ``apiserver/resources/core.py``. Source: ``kube-api.md`` 2.14 and 2.16.
@@ -17,6 +17,8 @@ BYTES: Final[dict[str, Any]] = {"format": "byte"}
 
 Base64 = Annotated[str, Field(json_schema_extra=BYTES)]
 """Bytes, as they stand in JSON."""
+Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]
+"""A number that clients keep in 32 bits."""
 
 
 class ConfigMap(WireModel):
@@ -91,6 +93,31 @@ class ObjectReference(WireModel):
     field_path: str | None = Field(default=None, description="The part of the object that is meant.")
 
 
+class LocalObjectReference(WireModel):
+    """Names an object of the same namespace."""
+
+    name: str = Field(default="", description="Name of the object.")
+
+
+class ServiceAccount(WireModel):
+    """An identity for programs; tokens are issued for it on request."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta, description="Standard object metadata.")
+    secrets: list[ObjectReference] | None = Field(
+        default=None,
+        description="Secrets that programs with this identity may use, by name.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    image_pull_secrets: list[LocalObjectReference] | None = Field(
+        default=None,
+        description="Secrets with the credentials of image registries.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    automount_service_account_token: bool | None = Field(
+        default=None, description="Whether Pods with this identity get a token without asking."
+    )
+
+
 class EventSource(WireModel):
     """Which component reports."""
 
@@ -101,7 +128,7 @@ class EventSource(WireModel):
 class EventSeries(WireModel):
     """An event that happens again and again."""
 
-    count: int | None = Field(default=None, description="How often it happened so far.")
+    count: Int32 | None = Field(default=None, description="How often it happened so far.")
     last_observed_time: str | None = Field(default=None, description="When it last happened.", json_schema_extra=TIME)
 
 
@@ -115,7 +142,7 @@ class Event(WireModel):
     source: EventSource | None = Field(default=None, description="Which component reports.")
     first_timestamp: str | None = Field(default=None, description="When it first happened.", json_schema_extra=TIME)
     last_timestamp: str | None = Field(default=None, description="When it last happened.", json_schema_extra=TIME)
-    count: int | None = Field(default=None, description="How often it happened.")
+    count: Int32 | None = Field(default=None, description="How often it happened.")
     type: str | None = Field(default=None, description="Normal or Warning.")
     event_time: str | None = Field(
         default=None, description="When it was first observed, in microseconds.", json_schema_extra=TIME

@@ -21,7 +21,8 @@ from starlette.types import Scope as AsgiScope
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served, User
 from apiserver.resources.config import repository_definition
-from apiserver.resources.core import config_map_definition, event_definition, secret_definition
+from apiserver.resources.core import config_map_definition, secret_definition
+from apiserver.resources.event_kinds import event_definition
 from apiserver.resources.namespace_deletion import ContentsOf, NamespaceDeletion
 from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces

@@ -87,7 +87,7 @@ def test_kubectl_finds_a_patch_with_field_validation_for_each_kind() -> None:
                 parameters = {parameter["name"] for parameter in patch["parameters"]}
                 kinds[patch["x-kubernetes-group-version-kind"]["kind"]] = parameters
 
-    assert set(kinds) == {"ConfigMap", "Secret", "Namespace", "Event", "Repository"}
+    assert set(kinds) == {"ConfigMap", "Secret", "Namespace", "ServiceAccount", "Lease", "Event", "Repository"}
     assert all({"fieldValidation", "dryRun", "fieldManager", "force"} <= names for names in kinds.values())
 
 
@@ -143,7 +143,7 @@ async def test_a_document_is_found_by_its_hash_and_may_be_kept_for_a_year() -> N
         stale = await http.get(f"/openapi/v3/{CONFIG}?hash=OLD")
         missing = await http.get("/openapi/v3/apis/nowhere/v1")
 
-    assert set(root) == {"api/v1", CONFIG}
+    assert set(root) == {"api/v1", "apis/coordination.k8s.io/v1", CONFIG}
     assert answer.json()["openapi"] == "3.0.0"
     assert answer.headers["cache-control"] == "public, immutable"
     assert "expires" in answer.headers
@@ -184,4 +184,5 @@ async def test_swagger_holds_everything_in_its_own_form() -> None:
 
 def test_the_documents_are_the_same_every_time() -> None:
     assert openapi().files() == openapi().files()
-    assert set(openapi().files()) == {"swagger.json", "v3/api/v1.json", f"v3/{CONFIG}.json"}
+    documents = {"swagger.json", "v3/api/v1.json", "v3/apis/coordination.k8s.io/v1.json", f"v3/{CONFIG}.json"}
+    assert set(openapi().files()) == documents

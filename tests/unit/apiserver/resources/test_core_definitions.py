@@ -9,10 +9,10 @@ from apiserver.resources.config import repository_definition
 from apiserver.resources.core import (
     MAX_DATA_BYTES,
     config_map_definition,
-    event_definition,
     namespace_definition,
     secret_definition,
 )
+from apiserver.resources.event_kinds import event_definition
 
 Json = dict[str, Any]
 
@@ -87,10 +87,10 @@ def test_a_namespace_begins_active_and_held_and_only_finalize_lets_it_go() -> No
     changed: Json = {"metadata": {"name": "team"}, "spec": {}}
     definition.prepare(changed, namespace)
 
-    assert namespace["spec"] == {"finalizers": ["kubernetes"]}
+    assert namespace["spec"] == {"finalizers": ["own", "kubernetes"]}
     assert namespace["status"] == {"phase": "Active"}
     assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
-    assert changed["spec"] == {"finalizers": ["kubernetes"]}
+    assert changed["spec"] == {"finalizers": ["own", "kubernetes"]}
 
 
 @pytest.mark.parametrize(

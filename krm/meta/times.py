@@ -1,0 +1,38 @@
+"""Times on the wire: every RFC 3339 time in the one form that Kubernetes writes, UTC in seconds or microseconds.
+
+Source: ``kube-api.md`` 1.8.
+"""
+
+from datetime import UTC, datetime
+
+_YEAR_ONE = 1
+"""Go's zero time is in this year and means that there is none."""
+
+
+def seconds_time(text: str | None) -> str | None:
+    """Return a time as ``2026-01-02T03:04:05Z``; None for none, and for Go's zero time.
+
+    Raises:
+        ValueError: it is no RFC 3339 time.
+    """
+    moment = _parsed(text)
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(text: str | None) -> str | None:
+    """Return a time as ``2026-01-02T03:04:05.000000Z``; None for none, and for Go's zero time.
+
+    Raises:
+        ValueError: it is no RFC 3339 time.
+    """
+    moment = _parsed(text)
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _parsed(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text.upper())
+    if moment.year == _YEAR_ONE:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
