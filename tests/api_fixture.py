@@ -23,8 +23,11 @@ from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served, User
 from apiserver.resources.config import repository_definition
 from apiserver.resources.core import core_definitions
+from apiserver.resources.custom.controller import CustomResources
+from apiserver.resources.custom.definitions import CustomResourceDefinitions
 from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
+from apiserver.resources.served_kinds import ServedKinds
 from storage.sealing import Sealer
 from storage.sql.migrate import upgrade
 from storage.sql.sqlite import sqlite_database
@@ -50,6 +53,7 @@ class Api:
     client: httpx2.AsyncClient
     url: str
     stopping: asyncio.Event
+    kinds: ServedKinds
 
 
 def lease_like() -> Definition:
@@ -77,25 +81,33 @@ async def api_server(
         database = Path(folder) / "log.db"
         shutil.copy(_migrated(), database)
         store = WatchedStore(sqlite_database(database), Sealer(b"k" * 32))
-        served = _served(store)
+        definitions = CustomResourceDefinitions(store)
+        definitions.register()
+        kinds = ServedKinds([*_served(store), Served(definitions, {"status": StatusOf(definitions)})])
+        custom = CustomResources(store, definitions, kinds, stored_namespaces(store))
         await store.start()
         await create_protected_namespaces(store)
+        await custom.start()
         stopping = asyncio.Event()
         machinery = ApiMachinery(
-            served,
+            kinds.all,
             authenticator=Everybody(),
             stopping=stopping,
             version_info={"gitVersion": "v1.34.0+porch", "major": "1", "minor": "34"},
             body_limit=body_limit,
             request_seconds=request_seconds,
         )
+        kinds.publish_to(machinery.replace)
         app = Starlette(routes=machinery.routes())
         async with contextlib.AsyncExitStack() as stack:
             url = await stack.enter_async_context(_listening(app)) if http else "http://direct"
             transport = None if http else httpx2.ASGITransport(app)
             client = httpx2.AsyncClient(base_url=url, timeout=30, transport=transport)
-            yield Api(store, machinery, await stack.enter_async_context(client), url, stopping)
+            controller = asyncio.create_task(custom.run())
+            yield Api(store, machinery, await stack.enter_async_context(client), url, stopping, kinds)
             stopping.set()
+            controller.cancel()
+            await asyncio.gather(controller, return_exceptions=True)
         await store.stop()
 
 
