@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
+from jwt.types import Options
 
 from apiserver.auth.bearer import InvalidToken, TokenIdentity, token_digest
 from apiserver.auth.identity import (
@@ -31,8 +32,15 @@ LEEWAY = 10.0
 
 _PRIVATE = "kubernetes.io"
 _REQUIRED = ["exp", "iat", "nbf", "iss", "sub", "aud", _PRIVATE]
-_CHECKED_HERE = {"verify_aud": False, "verify_exp": False, "verify_nbf": False, "verify_iat": False}
-"""Checks that are left out because they are made here, at every use of the token."""
+_CHECKS: Options = {
+    "require": _REQUIRED,
+    "verify_signature": True,
+    # These are checked here, at every use of the token.
+    "verify_aud": False,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+}
 _POD_NAME, _POD_UID = "authentication.kubernetes.io/pod-name", "authentication.kubernetes.io/pod-uid"
 
 LiveUid = Callable[[str, str, str], str | None]
@@ -140,7 +148,7 @@ class ServiceAccountTokens:
                 key,
                 algorithms=[ALGORITHM],
                 issuer=self.issuer,
-                options={"require": _REQUIRED, "verify_signature": True, **_CHECKED_HERE},
+                options=_CHECKS,
             )
             return _read(claims)
         except (jwt.InvalidTokenError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -64,6 +64,9 @@ class Definition:
     create_on_update: bool = False
     """PUT of a missing object creates it."""
     generation: bool = True
+    custom: bool = False
+    """Described by a CustomResourceDefinition: values of the wrong type are Invalid (422), and what was wrong before
+    an update and has not changed is let pass."""
     label_name: bool = False
     path_name: bool = False
     """The name may be anything that fits into a URL as one segment, as RBAC's ``system:discovery`` does."""
@@ -92,7 +95,7 @@ class Definition:
         Raises:
             SchemaError: it cannot be compiled.
         """
-        return CompiledSchema(self.schema)
+        return CompiledSchema(self.schema, custom=self.custom)
 
     @property
     def resource(self) -> ResourceName:

@@ -22,7 +22,17 @@ from starlette.types import ASGIApp
 
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.reply import plain
-from apiserver.machinery.rest import Creater, Deleter, Getter, Lister, Resource, Served, Updater, Watcher
+from apiserver.machinery.rest import (
+    Creater,
+    Deleter,
+    Getter,
+    Lister,
+    Resource,
+    Served,
+    SubresourceCreater,
+    Updater,
+    Watcher,
+)
 
 Json = dict[str, Any]
 
@@ -38,6 +48,7 @@ def verbs_of(resource: Resource) -> list[str]:
     verbs: list[str] = []
     for protocol, names in (
         (Creater, ["create"]),
+        (SubresourceCreater, ["create"]),
         (Deleter, ["delete"]),
         (Getter, ["get"]),
         (Lister, ["list"]),

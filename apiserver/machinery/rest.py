@@ -167,6 +167,13 @@ class Creater(Protocol):
 
 
 @runtime_checkable
+class SubresourceCreater(Protocol):
+    """Answers POST to a subresource of the named object, as ``serviceaccounts/token`` does; else like Creater."""
+
+    async def create_for(self, scope: Scope, name: str, wanted: Json, options: WriteOptions) -> Item: ...
+
+
+@runtime_checkable
 class Updater(Protocol):
     """Answers PUT and PATCH; the bool tells that the object was created."""
 

@@ -8,6 +8,7 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import orjson
 from starlette.types import ASGIApp, Receive
@@ -49,13 +50,14 @@ from apiserver.machinery.rest import (
     Lister,
     Resource,
     Scope,
+    SubresourceCreater,
     Updater,
     User,
     Watcher,
     WriteOptions,
 )
 from apiserver.machinery.table import Columns, Include, metadata_only, now, table_head
-from apiserver.machinery.warnings import warning_headers
+from apiserver.machinery.warnings import Warned, warning_headers
 from apiserver.machinery.watch import FailedWatch, Frames, WatchStream
 from krm.meta.errors import BadRequest, Expired, MethodNotAllowed, NotFound, Timeout
 
@@ -119,12 +121,14 @@ class Endpoint:
         self._lister = resource if isinstance(resource, Lister) else None
         self._watcher = resource if isinstance(resource, Watcher) else None
         self._creater = resource if isinstance(resource, Creater) else None
+        self._subresource_creater = resource if isinstance(resource, SubresourceCreater) else None
         self._updater = resource if isinstance(resource, Updater) else None
         self._deleter = resource if isinstance(resource, Deleter) else None
         self._deleted_as_object = deleted_as_object
         self._body_limit = body_limit
         self._stopping = stopping
         self._meter = meter
+        self._deprecated = warning_headers([self.definition.deprecation] if self.definition.deprecation else ())
         self._schema = self.definition.compiled
         self._columns = Columns(self.definition)
         verbs: dict[str, Callable[[Call], Awaitable[ASGIApp]]] = {
@@ -148,7 +152,8 @@ class Endpoint:
         verb = self._verbs.get(call.info.verb)
         if verb is None:
             raise self._unsupported(call.info.verb)
-        return await verb(call)
+        answer = await verb(call)
+        return Warned(answer, self._deprecated) if self._deprecated else answer
 
     async def _get(self, call: Call) -> ASGIApp:
         if self._getter is None:
@@ -213,15 +218,23 @@ class Endpoint:
         return WatchStream(source, frames, stream, initial_events_end=ending, stopping=self._stopping, meter=opened)
 
     async def _create(self, call: Call) -> ASGIApp:
-        outside = self.definition.namespaced and call.info.namespace is None
-        if self._creater is None or call.info.name or outside:
+        create = self._create_call(call)
+        if create is None:
             raise self._unsupported("create")
         form = call.form(Shape.ITEM)
         options = write_options(call.query, "CreateOptions", call.header(b"user-agent"))
         wanted = admit(await self._parsed(call), self.definition, self._schema, options)
         self._check_namespace(call, wanted)
-        item = await self._creater.create(call.scope, wanted, options)
+        item = await create(wanted, options)
         return await self._answer(call, item, form, status=201, headers=warning_headers(options.warnings))
+
+    def _create_call(self, call: Call) -> Callable[[Json, WriteOptions], Awaitable[Item]] | None:
+        """Return what creates where a POST points: beside others in a collection, or below a named object."""
+        if self.definition.namespaced and call.info.namespace is None:
+            return None
+        if self._subresource_creater is not None:
+            return partial(self._subresource_creater.create_for, call.scope, call.info.name)
+        return None if self._creater is None or call.info.name else partial(self._creater.create, call.scope)
 
     async def _put(self, call: Call) -> ASGIApp:
         if self._updater is None:

@@ -1,0 +1,153 @@
+"""The roles and bindings that are always there.
+
+Kubernetes' own names mean here what they mean there, as far as the kinds exist that are served here. Added are the roles of
+package authors and approvers. Source: ``kube-api.md`` 3.6.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from apiserver.auth.identity import AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED
+from apiserver.auth.rbac import GROUP
+
+Json = dict[str, Any]
+
+AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
+"""Annotation; "false" keeps the server from changing the object at its starts."""
+AGGREGATE_TO: Final = f"{GROUP}/aggregate-to-"
+
+_BOOTSTRAPPING: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_READ: Final = ("get", "list", "watch")
+_WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
+_PORCH, _CONFIG = "porch.kpt.dev", "config.porch.kpt.dev"
+_CONFIG_KINDS: Final = ("repositories", "packagevariants", "packagevariantsets")
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_PUBLIC: Final = (*_HEALTH, "/version", "/version/")
+
+
+def default_cluster_roles() -> list[Json]:
+    """Return the ClusterRoles, those that gather others' rules last."""
+    return [
+        _role("cluster-admin", [_rule(["*"], ["*"], ["*"]), _urls("*", verb="*")]),
+        _role("system:discovery", [_urls(*_PUBLIC, "/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")]),
+        _role("system:basic-user", _basic_user_rules()),
+        _role("system:public-info-viewer", [_urls(*_PUBLIC)]),
+        _role("system:monitoring", [_urls("/metrics", "/metrics/slis", *_HEALTH, *(f"{path}/*" for path in _HEALTH))]),
+        _role(
+            "system:service-account-issuer-discovery", [_urls("/.well-known/openid-configuration", "/openid/v1/jwks")]
+        ),
+        _role("system:auth-delegator", _delegator_rules()),
+        _role("system:aggregate-to-view", _view_rules(), {f"{AGGREGATE_TO}view": "true"}),
+        _role("system:aggregate-to-edit", _edit_rules(), {f"{AGGREGATE_TO}edit": "true"}),
+        _role("system:aggregate-to-admin", _admin_rules(), {f"{AGGREGATE_TO}admin": "true"}),
+        _role("porch-author", _author_rules(), {f"{AGGREGATE_TO}edit": "true"}),
+        _role("porch-approver", _approver_rules(), {f"{AGGREGATE_TO}admin": "true"}),
+        _gathering("view", {f"{AGGREGATE_TO}edit": "true"}),
+        _gathering("edit", {f"{AGGREGATE_TO}admin": "true"}),
+        _gathering("admin"),
+    ]
+
+
+def default_cluster_role_bindings() -> list[Json]:
+    """Return the ClusterRoleBindings."""
+    return [
+        _binding("cluster-admin", MASTERS),
+        _binding("system:discovery", AUTHENTICATED),
+        _binding("system:basic-user", AUTHENTICATED),
+        _binding("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
+        _binding("system:monitoring", "system:monitoring"),
+        _binding("system:service-account-issuer-discovery", SERVICE_ACCOUNTS),
+    ]
+
+
+def _basic_user_rules() -> list[Json]:
+    return [
+        _rule(["create"], ["authorization.k8s.io"], ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
+        _rule(["create"], ["authentication.k8s.io"], ["selfsubjectreviews"]),
+    ]
+
+
+def _delegator_rules() -> list[Json]:
+    return [
+        _rule(["create"], ["authentication.k8s.io"], ["tokenreviews"]),
+        _rule(["create"], ["authorization.k8s.io"], ["subjectaccessreviews"]),
+    ]
+
+
+def _view_rules() -> list[Json]:
+    """Everything but Secrets, which hold the rights of others, and roles."""
+    return [
+        _rule(_READ, [""], ["configmaps", "events", "namespaces", "serviceaccounts"]),
+        _rule(_READ, ["events.k8s.io"], ["events"]),
+        _rule(_READ, ["coordination.k8s.io"], ["leases"]),
+        _rule(_READ, [_PORCH], ["packages", "packagerevisions", "packagerevisionresources"]),
+        _rule(_READ, [_CONFIG], [*_CONFIG_KINDS, *(f"{kind}/status" for kind in _CONFIG_KINDS)]),
+    ]
+
+
+def _edit_rules() -> list[Json]:
+    return [
+        _rule(_READ, [""], ["secrets"]),
+        _rule(["impersonate"], [""], ["serviceaccounts"]),
+        _rule(_WRITE, [""], ["configmaps", "events", "secrets", "serviceaccounts"]),
+        _rule(["create"], [""], ["serviceaccounts/token"]),
+        _rule(_WRITE, ["events.k8s.io"], ["events"]),
+        _rule(_WRITE, ["coordination.k8s.io"], ["leases"]),
+        _rule(_WRITE, [_CONFIG], _CONFIG_KINDS),
+    ]
+
+
+def _admin_rules() -> list[Json]:
+    return [
+        _rule(["create"], ["authorization.k8s.io"], ["localsubjectaccessreviews"]),
+        _rule((*_READ, *_WRITE), [GROUP], ["roles", "rolebindings"]),
+    ]
+
+
+def _author_rules() -> list[Json]:
+    """Everything about packages short of approving them."""
+    return [
+        _rule(_READ, [_PORCH], ["packages"]),
+        _rule((*_READ, *_WRITE), [_PORCH], ["packagerevisions"]),
+        _rule((*_READ, "patch", "update"), [_PORCH], ["packagerevisionresources"]),
+        _rule(_READ, [_CONFIG], _CONFIG_KINDS),
+    ]
+
+
+def _approver_rules() -> list[Json]:
+    return [
+        _rule(_READ, [_PORCH], ["packages", "packagerevisions", "packagerevisionresources"]),
+        _rule(["get", "patch", "update"], [_PORCH], ["packagerevisions/approval"]),
+        _rule(_READ, [_CONFIG], _CONFIG_KINDS),
+    ]
+
+
+def _rule(verbs: Sequence[str], groups: Sequence[str], resources: Sequence[str]) -> Json:
+    return {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
+
+
+def _urls(*urls: str, verb: str = "get") -> Json:
+    return {"verbs": [verb], "nonResourceURLs": list(urls)}
+
+
+def _role(name: str, rules: Sequence[Json], labels: dict[str, str] | None = None) -> Json:
+    return {**_head("ClusterRole", name, labels or {}), "rules": list(rules)}
+
+
+def _gathering(name: str, labels: dict[str, str] | None = None) -> Json:
+    selector = {"matchLabels": {f"{AGGREGATE_TO}{name}": "true"}}
+    rule = {"clusterRoleSelectors": [selector]}
+    return {**_head("ClusterRole", name, labels or {}), "aggregationRule": rule, "rules": []}
+
+
+def _binding(role: str, *groups: str) -> Json:
+    return {
+        **_head("ClusterRoleBinding", role, {}),
+        "subjects": [{"kind": "Group", "apiGroup": GROUP, "name": group} for group in groups],
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
+    }
+
+
+def _head(kind: str, name: str, labels: dict[str, str]) -> Json:
+    metadata = {"name": name, "labels": {**_BOOTSTRAPPING, **labels}, "annotations": {AUTO_UPDATE: "true"}}
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata}
