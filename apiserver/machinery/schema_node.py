@@ -1,18 +1,29 @@
-"""Compiles a structural schema into nodes that the walkers of ``schema.py`` and ``schema_rules.py`` use.
+"""Compiles a structural schema into nodes that the walkers of the ``schema_*`` modules use.
 
 A node knows what its walkers may skip (no rules below, no defaults below), so that checking a
-well-formed object costs a few microseconds. Patterns are compiled here and nowhere else.
+well-formed object costs a few microseconds. Patterns are compiled here and nowhere else, by RE2: time linear in the
+text, whatever the pattern.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
+
+import re2
+
+from apiserver.machinery.model_schema import structural_schema
+from apiserver.machinery.schema_formats import format_check
+from krm.meta.objects import ObjectMeta
 
 Schema = dict[str, Any]
 
 MAX_SCHEMA_DEPTH: Final = 64
 """Levels of nesting in a schema; a deeper one is refused when it is compiled."""
+MAX_NODES: Final = 100_000
+"""Nodes of one schema; the largest ones in use have a tenth."""
+PATTERN_MEMORY: Final = 4 * 1024 * 1024
+"""Bytes that one compiled pattern may take; RE2 refuses larger ones."""
 
 _PYTHON_TYPES: Final[Mapping[str, type]] = {
     "string": str,
@@ -43,10 +54,12 @@ _RULE_KEYWORDS: Final = frozenset(
         "not",
     },
 )
+ANYTHING: Final[Schema] = {"nullable": True}
+"""The schema that ``additionalProperties: true`` stands for: any value, but no field of it is known."""
 
 
 class SchemaError(Exception):
-    """The schema is not structural: too deep, or not made of mappings."""
+    """The schema is not structural: too deep, too large, not made of mappings, or with a pattern that RE2 refuses."""
 
 
 @dataclass(slots=True)
@@ -59,6 +72,8 @@ class Node:
     """What JSON of the right type decodes to; None where any type is allowed."""
     format: str
     nullable: bool
+    custom: bool
+    """Described by a CustomResourceDefinition: a wrong type is a broken rule (422), not an unreadable body (400)."""
     open: bool
     """Unknown fields are kept."""
     properties: dict[str, "Node"]
@@ -66,7 +81,13 @@ class Node:
     items: "Node | None"
     list_type: str
     map_keys: tuple[str, ...]
-    pattern: re.Pattern[str] | None
+    pattern: Any
+    """A compiled ``re2`` pattern (the package publishes no types), or None."""
+    checks_format: Callable[[str], bool] | None
+    embedded: bool
+    """A Kubernetes object: its metadata is ObjectMeta, whatever the schema says of it."""
+    fields: dict[str, "Node"] = field(default_factory=dict)
+    """The properties, and the envelope of an embedded object."""
     branches: dict[str, list["Node"]] = field(default_factory=dict)
     """allOf, anyOf, oneOf and not, as nodes."""
     defaults: dict[str, Any] = field(default_factory=dict)
@@ -75,64 +96,145 @@ class Node:
     has_rules: bool = False
     """It, or something below it, has rules."""
     plain: bool = False
-    """A scalar whose Python type says all there is to check."""
+    """A scalar whose Python type says all there is to check, but for its rules."""
     prunable: bool = False
     """Something below may hold unknown fields."""
+    unique: bool = False
+    """It, or something below it, is a list of type set or map."""
+    early: bool = False
+    """Types below are checked before the rules are: built-in kinds, and the envelopes of embedded objects."""
+    resources: bool = False
+    """It, or something below it, is an embedded object."""
+    keeps_null: bool = False
 
 
-def compile_node(schema: Schema, depth: int = 0) -> Node:
+class _Compiler:
+    """Compiles one schema; counts its nodes."""
+
+    def __init__(self, *, custom: bool) -> None:
+        self._custom = custom
+        self._nodes = 0
+
+    def node(self, schema: Any, depth: int) -> Node:
+        self._admit(schema, depth)
+        additional = schema.get("additionalProperties")
+        preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+        either = bool(schema.get("x-kubernetes-int-or-string"))
+        type_ = "" if either else str(schema.get("type", ""))
+        format_ = str(schema.get("format", ""))
+        node = Node(
+            schema=schema,
+            type_name="int-or-string" if either else type_,
+            python_type=_PYTHON_TYPES.get(type_),
+            format=format_,
+            nullable=bool(schema.get("nullable")),
+            custom=self._custom,
+            open=preserve or (additional is True and not self._custom),
+            properties={n: self.node(s, depth + 1) for n, s in schema.get("properties", {}).items()},
+            additional=self._additional(additional, depth),
+            items=self.node(schema["items"], depth + 1) if "items" in schema else None,
+            list_type=str(schema.get("x-kubernetes-list-type", "")),
+            map_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
+            pattern=_pattern(schema.get("pattern")),
+            checks_format=format_check(format_) if self._custom and format_ else None,
+            embedded=bool(schema.get("x-kubernetes-embedded-resource")),
+            branches=self._branches(schema, depth),
+        )
+        _summarise(node)
+        return node
+
+    def _admit(self, schema: Any, depth: int) -> None:
+        self._nodes += 1
+        if depth > MAX_SCHEMA_DEPTH:
+            raise SchemaError(f"schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")
+        if self._nodes > MAX_NODES:
+            raise SchemaError(f"schema has more than {MAX_NODES} nodes")
+        if not isinstance(schema, dict):
+            raise SchemaError(f"a schema must be an object, not {type(schema).__name__}")
+
+    def _additional(self, additional: Any, depth: int) -> Node | None:
+        if isinstance(additional, dict):
+            return self.node(additional, depth + 1)
+        # As in kube-apiserver, "true" allows any value there, but knows no field of it.
+        return self.node(ANYTHING, depth + 1) if additional is True and self._custom else None
+
+    def _branches(self, schema: Schema, depth: int) -> dict[str, list[Node]]:
+        found: dict[str, list[Node]] = {
+            key: [self.node(branch, depth + 1) for branch in schema[key]]
+            for key in ("anyOf", "oneOf", "allOf")
+            if schema.get(key)
+        }
+        if schema.get("not") is not None:
+            found["not"] = [self.node(schema["not"], depth + 1)]
+        return found
+
+
+def compile_node(schema: Schema, *, custom: bool = False) -> Node:
     """Compile a schema and everything below it.
 
     Raises:
-        SchemaError: it is nested deeper than ``MAX_SCHEMA_DEPTH``.
+        SchemaError: it is nested deeper than ``MAX_SCHEMA_DEPTH``, has more than ``MAX_NODES`` nodes, or a pattern
+            that RE2 does not take.
     """
-    if depth > MAX_SCHEMA_DEPTH:
-        raise SchemaError(f"schema is nested deeper than {MAX_SCHEMA_DEPTH} levels")
-    additional = schema.get("additionalProperties")
-    pattern = schema.get("pattern")
-    either = bool(schema.get("x-kubernetes-int-or-string"))
-    type_ = "" if either else str(schema.get("type", ""))
-    node = Node(
-        schema=schema,
-        type_name="int-or-string" if either else type_,
-        python_type=_PYTHON_TYPES.get(type_),
-        format=str(schema.get("format", "")),
-        nullable=bool(schema.get("nullable")),
-        open=additional is True or bool(schema.get("x-kubernetes-preserve-unknown-fields")),
-        properties={n: compile_node(s, depth + 1) for n, s in schema.get("properties", {}).items()},
-        additional=compile_node(additional, depth + 1) if isinstance(additional, dict) else None,
-        items=compile_node(schema["items"], depth + 1) if "items" in schema else None,
-        list_type=str(schema.get("x-kubernetes-list-type", "")),
-        map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
-        pattern=re.compile(pattern) if pattern else None,
-        branches=_branches(schema, depth),
-    )
-    node.defaults = {n: child.schema["default"] for n, child in node.properties.items() if "default" in child.schema}
-    _summarise(node)
-    return node
+    return _Compiler(custom=custom).node(schema, 0)
 
 
-def _branches(schema: Schema, depth: int) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {
-        key: [compile_node(s, depth + 1) for s in schema[key]] for key in ("allOf", "anyOf", "oneOf") if key in schema
-    }
-    if "not" in schema:
-        found["not"] = [compile_node(schema["not"], depth + 1)]
-    return found
+def compile_pattern(pattern: str) -> Any:
+    """Compile a pattern of a stranger: no look-around, no back references, linear time, bounded memory.
+
+    Raises:
+        SchemaError: RE2 does not take it; the message says why.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = PATTERN_MEMORY
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "it is no regular expression"
+        shown = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise SchemaError(f"pattern {pattern!r}: {shown}") from error
+
+
+def _pattern(pattern: str | None) -> Any:
+    return compile_pattern(pattern) if pattern else None
 
 
 def children(node: Node) -> list[Node]:
     """Return the nodes one level down: properties, map values, list items."""
-    below = [*node.properties.values()]
+    below = [*node.fields.values()]
     below += [child for child in (node.additional, node.items) if child is not None]
     return below
 
 
+@cache
+def object_meta_schema() -> Schema:
+    """Return the structural schema of ObjectMeta, the same for every kind."""
+    return structural_schema(ObjectMeta)
+
+
+@cache
+def _envelope() -> Mapping[str, Node]:
+    text = {"type": "string"}
+    parts = {"apiVersion": text, "kind": text, "metadata": object_meta_schema()}
+    return {name: compile_node(schema) for name, schema in parts.items()}
+
+
 def _summarise(node: Node) -> None:
+    node.fields = {**node.properties, **_envelope()} if node.embedded and node.custom else node.properties
+    node.defaults = {
+        name: child.schema["default"]
+        for name, child in node.properties.items()
+        if child.schema.get("default") is not None
+    }
     below = children(node)
+    node.required = tuple(node.schema.get("required") or ())
     node.own_rules = not _RULE_KEYWORDS.isdisjoint(node.schema) or node.list_type in ("set", "map")
-    node.has_rules = node.own_rules or any(child.has_rules for child in below)
-    closed_object = node.type_name == "object" and node.additional is None and not node.open
-    node.plain = node.python_type in (str, bool) and not node.format
-    node.required = tuple(node.schema.get("required", ()))
-    node.prunable = closed_object or any(child.prunable for child in below)
+    node.plain = node.python_type in (str, bool) and not (node.format if not node.custom else node.checks_format)
+    node.has_rules = node.own_rules or node.custom or any(child.has_rules for child in below)
+    closed = not node.open and (node.custom or (node.type_name == "object" and node.additional is None))
+    node.prunable = closed or any(child.prunable for child in below)
+    node.unique = node.list_type in ("set", "map") or any(child.unique for child in below)
+    node.early = not node.custom or any(child.early for child in below)
+    node.resources = node.embedded or any(child.resources for child in below)
+    node.keeps_null = node.nullable or (not node.custom and not node.type_name)

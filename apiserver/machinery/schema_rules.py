@@ -1,150 +1,212 @@
 """The rules of a structural schema whose breach makes an object Invalid (422).
 
-Required fields, enums, patterns, bounds, uniqueness, and the combinations allOf, anyOf, oneOf and
-not. Types are checked before and elsewhere. Source: ``kube-api.md`` 2.15 and 2.17.
+Required fields, enums, patterns, bounds and formats, and the combinations allOf, anyOf, oneOf and not; of custom
+resources types too. The wording is kube-apiserver's for custom resources, which clients compare. With an older object,
+what is wrong and unchanged is let pass (ratcheting). Source: ``kube-api.md`` 2.15 and 2.17.
 """
 
-import json
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-import orjson
-
+from apiserver.machinery.field_path import CauseAt, Problem, at_index, at_name
+from apiserver.machinery.schema_breaches import (
+    bad_factor,
+    in_body,
+    junction,
+    not_among,
+    number_text,
+    too_long,
+    too_many,
+    wrong_format,
+    wrong_type,
+)
+from apiserver.machinery.schema_correlation import ABSENT, older_field, older_items, same
 from apiserver.machinery.schema_node import Node
-from krm.meta.errors import Cause, invalid_value, not_supported_value, required_value
+from krm.meta.errors import required_value
 
-T = TypeVar("T")
-Problem = tuple[tuple[str, ...], T]
-"""Where and what; the path is in pieces (``.spec``, ``[0]``) until somebody wants to read it."""
-CauseAt = Callable[[str], Cause]
-"""A cause that still needs its field's path."""
+Problems = list[Problem[CauseAt]]
 
+_SAFE_INTEGER: Final = 2**53
+"""From here on a number with a fraction part in its text is no integer to kube-apiserver."""
 
-def at_field(name: str) -> str:
-    """Return the piece of a path for a field; keys of maps that hold dots stand in brackets."""
-    return f"[{name}]" if "." in name or "/" in name else f".{name}"
+_TOLERANCE: Final = 1e-9
+"""Share by which a quotient may miss a whole number."""
 
 
-def at_index(index: int) -> str:
-    """Return the piece of a path for a list item."""
-    return f"[{index}]"
-
-
-def path_text(path: tuple[str, ...]) -> str:
-    """Join the pieces as Kubernetes prints field paths: ``spec.tasks[0].type``."""
-    return "".join(path).removeprefix(".")
-
-
-def rule_problems(value: Any, node: Node) -> list[Problem[CauseAt]]:
-    """Return every broken rule of a value and of what is below it."""
-    found: list[Problem[CauseAt]] = []
-    if node.own_rules:
+def rule_problems(value: Any, node: Node, old: Any = ABSENT) -> Problems:
+    """Return every broken rule of a value and of what is below it; ``old`` is what stood there before the update."""
+    found: Problems = []
+    if node.custom and (type_ := _wrong_type(value, node)):
+        found.append(((), wrong_type(type_, value)))
+    if node.branches and value is not None:
+        found += _branch_problems(value, node)
+    if node.own_rules or node.custom:
         found += [((), cause) for cause in _own_problems(value, node)]
-        for branch in node.branches.get("allOf", ()):
-            found += rule_problems(value, branch)
     if isinstance(value, dict):
-        found += [((at_field(name),), required_value) for name in node.required if name not in value]
-        for name, child_value in value.items():
-            child = node.properties.get(name, node.additional)
-            if child is None or not child.has_rules or child_value is None:
-                continue
-            if below := rule_problems(child_value, child):
-                found += [((at_field(name), *path), cause) for path, cause in below]
+        _object_problems(value, node, old, found)
     elif isinstance(value, list):
-        found += _list_problems(value, node)
+        _list_problems(value, node, old, found)
+    if found and old is not ABSENT and same(value, old, node):
+        return []
     return found
 
 
-def _list_problems(value: list[Any], node: Node) -> list[Problem[CauseAt]]:
-    found: list[Problem[CauseAt]] = []
+def _wrong_type(value: Any, node: Node) -> str:
+    """Return the type that the value should have and has not, or nothing."""
+    wanted = node.type_name
+    if not wanted or type(value) is node.python_type or (value is None and node.nullable):
+        return "integer" if type(value) is int and wanted == "integer" and not -(2**63) <= value < 2**63 else ""
+    if wanted == "int-or-string":
+        return "" if isinstance(value, str) or _is_integer(value) else "integer,string"
+    if wanted == "integer" and _is_integer(value):
+        return ""
+    return "" if wanted == "number" and type(value) is int else wanted
+
+
+def _is_integer(value: Any) -> bool:
+    if type(value) is float:
+        return value.is_integer() and abs(value) < _SAFE_INTEGER
+    return type(value) is int
+
+
+def _object_problems(value: dict[str, Any], node: Node, old: Any, found: Problems) -> None:
+    for name, child_value in value.items():
+        child = node.properties.get(name, node.additional)
+        if child is None or not child.has_rules or (child_value is None and not child.custom):
+            continue
+        if child.plain and not child.own_rules and type(child_value) is child.python_type:
+            continue
+        if below := rule_problems(child_value, child, older_field(old, name)):
+            found += [((at_name(name), *path), cause) for path, cause in below]
+    found += [((at_name(name),), required_value) for name in node.required if name not in value]
+
+
+def _list_problems(value: list[Any], node: Node, old: Any, found: Problems) -> None:
     if node.items is not None and node.items.has_rules:
+        olds = older_items(value, old, node)
         for index, item in enumerate(value):
-            found += [((at_index(index), *path), cause) for path, cause in rule_problems(item, node.items)]
-    if node.list_type in ("set", "map"):
-        found += [((at_index(index),), cause) for index, cause in _duplicates(value, node)]
-    return found
-
-
-def _duplicates(value: list[Any], node: Node) -> Iterator[tuple[int, CauseAt]]:
-    seen: set[bytes] = set()
-    for index, item in enumerate(value):
-        if node.list_type == "map" and isinstance(item, dict):
-            identity: Any = {key: item[key] for key in node.map_keys if key in item}
-        else:
-            identity = item
-        encoded = orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)
-        if encoded in seen:
-            yield index, _duplicate(encoded.decode())
-        seen.add(encoded)
-
-
-def _duplicate(shown: str) -> CauseAt:
-    return lambda path: Cause("FieldValueDuplicate", f"Duplicate value: {shown}", path)
-
-
-def _invalid(value: Any, detail: str) -> CauseAt:
-    return lambda path: invalid_value(path, value, detail)
+            if below := rule_problems(item, node.items, olds[index] if olds else ABSENT):
+                found += [((at_index(index), *path), cause) for path, cause in below]
+    found += [((), cause) for cause in _count_problems(len(value), node.schema, "Items", "items")]
+    if node.schema.get("uniqueItems") and _repeats(value):
+        found.append(((), in_body("", "shouldn't contain duplicates")))
 
 
 def _own_problems(value: Any, node: Node) -> Iterator[CauseAt]:
-    schema = node.schema
-    enum = schema.get("enum")
-    if enum is not None and value not in enum:
-        yield _unsupported(value, enum)
     if isinstance(value, str):
         yield from _string_problems(value, node)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield from _number_problems(value, schema)
-    elif isinstance(value, list):
-        yield from _count_problems(len(value), schema.get("minItems"), schema.get("maxItems"), "items")
-        if schema.get("uniqueItems") and any(True for _ in _duplicates(value, node)):
-            yield _invalid("array", "items must be unique")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number_problems(value, node.schema)
     elif isinstance(value, dict):
-        yield from _count_problems(len(value), schema.get("minProperties"), schema.get("maxProperties"), "properties")
-    if node.branches:
-        yield from _branch_problems(value, node)
+        yield from _count_problems(len(value), node.schema, "Properties", "properties")
+    enum = node.schema.get("enum")
+    if enum and not among(value, enum):
+        yield not_among(value, enum)
 
 
-def _unsupported(value: Any, enum: list[Any]) -> CauseAt:
-    supported = [item if isinstance(item, str) else json.dumps(item) for item in enum]
-    return lambda path: not_supported_value(path, value, supported)
+def _repeats(value: list[Any]) -> bool:
+    return any(among(item, value[:index]) for index, item in enumerate(value[:_COMPARED]))
+
+
+_COMPARED: Final = 1000
+"""Items that ``uniqueItems`` compares with one another; only built-in kinds may have it."""
+
+
+def among(value: Any, options: list[Any]) -> bool:
+    """Tell whether the value is among ``options``; ``true`` is not ``1``.
+
+    As in kube-apiserver, of a number only the whole part is compared with options that are whole.
+    """
+    if type(value) is float:
+        return any(int(value) == option if type(option) is int else value == option for option in options)
+    return any(option == value and isinstance(option, bool) is isinstance(value, bool) for option in options)
 
 
 def _string_problems(value: str, node: Node) -> Iterator[CauseAt]:
     schema = node.schema
-    if len(value) < schema.get("minLength", 0):
-        yield _invalid(value, f"must be at least {schema['minLength']} characters long")
-    longest = schema.get("maxLength")
+    longest, shortest = schema.get("maxLength"), schema.get("minLength")
     if longest is not None and len(value) > longest:
-        text = f"Too long: may not be more than {longest} characters"
-        yield lambda path: Cause("FieldValueTooLong", text, path)
+        yield too_long(longest)
+    elif shortest is not None and len(value) < shortest:
+        yield in_body(value, f"should be at least {shortest} chars long")
     elif node.pattern is not None and not node.pattern.search(value):
-        yield _invalid(value, f"must match '{node.pattern.pattern}'")
+        yield in_body(value, f"should match '{schema['pattern']}'")
+    if node.checks_format is not None and not node.checks_format(value):
+        yield wrong_format(node.format, value)
 
 
-def _number_problems(value: float, schema: dict[str, Any]) -> Iterator[CauseAt]:
+def _number_problems(value: float, schema: Mapping[str, Any]) -> Iterator[CauseAt]:
     low, high, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    if type(value) is int:
+        # kube-apiserver compares integers with the whole part of a bound.
+        low, high, step = (None if bound is None else int(bound) for bound in (low, high, step))
+    if step is not None and step <= 0:
+        yield bad_factor(step)
+    elif step is not None and not _is_multiple(value, step):
+        yield in_body(value, f"should be a multiple of {number_text(step)}")
     if low is not None and (value <= low if schema.get("exclusiveMinimum") else value < low):
-        yield _invalid(value, f"must be greater than {'' if schema.get('exclusiveMinimum') else 'or equal to '}{low}")
+        yield in_body(value, f"should be greater than {_or_equal(schema, 'exclusiveMinimum')}{number_text(low)}")
     if high is not None and (value >= high if schema.get("exclusiveMaximum") else value > high):
-        yield _invalid(value, f"must be less than {'' if schema.get('exclusiveMaximum') else 'or equal to '}{high}")
-    if step and value % step:
-        yield _invalid(value, f"must be a multiple of {step}")
+        yield in_body(value, f"should be less than {_or_equal(schema, 'exclusiveMaximum')}{number_text(high)}")
 
 
-def _count_problems(count: int, fewest: int | None, most: int | None, what: str) -> Iterator[CauseAt]:
+def _or_equal(schema: Mapping[str, Any], exclusive: str) -> str:
+    return "" if schema.get(exclusive) else "or equal to "
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    if type(value) is int and type(step) is int:
+        return value % step == 0
+    quotient = value / step if step >= 1 else (1 / step) * value
+    whole = math.trunc(quotient) if math.isfinite(quotient) else quotient
+    return quotient == whole or abs(quotient - whole) / (abs(quotient) + abs(whole)) < _TOLERANCE
+
+
+def _count_problems(count: int, schema: Mapping[str, Any], keyword: str, what: str) -> Iterator[CauseAt]:
+    fewest, most = schema.get(f"min{keyword}"), schema.get(f"max{keyword}")
     if fewest is not None and count < fewest:
-        yield _invalid(count, f"must have at least {fewest} {what}")
+        yield in_body(count, f"should have at least {fewest} {what}")
     if most is not None and count > most:
-        text = f"Too many: {count}: must have at most {most} {what}"
-        yield lambda path: Cause("FieldValueTooMany", text, path)
+        yield too_many(count, most)
 
 
-def _branch_problems(value: Any, node: Node) -> Iterator[CauseAt]:
-    kept = {key: sum(not rule_problems(value, b) for b in branch) for key, branch in node.branches.items()}
-    if kept.get("anyOf", 1) == 0:
-        yield _invalid("", "must satisfy at least one of the alternatives (anyOf)")
-    if kept.get("oneOf", 1) != 1:
-        yield _invalid("", "must satisfy exactly one of the alternatives (oneOf)")
-    if kept.get("not", 0):
-        yield _invalid("", "must not satisfy the excluded schema (not)")
+def _branch_problems(value: Any, node: Node) -> Problems:
+    """Check anyOf, oneOf, allOf and not; of alternatives that all fail, the one that goes deepest is reported too."""
+    found: Problems = []
+    outcomes = {key: [rule_problems(value, branch) for branch in branches] for key, branches in node.branches.items()}
+    failed = {key: [problems for problems in outcome if problems] for key, outcome in outcomes.items()}
+    for key, text in (("anyOf", "at least one schema (anyOf)"), ("oneOf", "one and only one schema (oneOf)")):
+        if key not in outcomes:
+            continue
+        valid = len(outcomes[key]) - len(failed[key])
+        if valid == 0:
+            tail = ". Found none valid" if key == "oneOf" else ""
+            found += [
+                ((), junction(f"must validate {text}{tail}")),
+                *_closest(value, node.branches[key], outcomes[key]),
+            ]
+        elif valid > 1 and key == "oneOf":
+            found.append(((), junction(f"must validate {text}. Found {valid} valid alternatives")))
+    if failed.get("allOf"):
+        found += [problem for problems in failed["allOf"] for problem in problems]
+        tail = ". None validated" if len(failed["allOf"]) == len(outcomes["allOf"]) else ""
+        found.append(((), junction(f"must validate all the schemas (allOf){tail}")))
+    if "not" in outcomes and not failed["not"]:
+        found.append(((), junction("must not validate the schema (not)")))
+    return found
+
+
+def _closest(value: Any, branches: list[Node], outcomes: list[Problems]) -> Problems:
+    """Return the problems of the branch that has most to say about the value; the first among equals."""
+    best = max(range(len(branches)), key=lambda index: (_reach(value, branches[index]), -index))
+    return outcomes[best]
+
+
+def _reach(value: Any, node: Node) -> int:
+    reached = 1 + sum(_reach(value, branch) for branches in node.branches.values() for branch in branches)
+    if isinstance(value, dict):
+        reached += sum(_reach(value[name], child) for name, child in node.properties.items() if name in value)
+    elif isinstance(value, list) and (items := node.items) is not None:
+        reached += sum(_reach(item, items) for item in value)
+    return reached

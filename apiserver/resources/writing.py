@@ -173,7 +173,7 @@ def check_valid(definition: Definition, schema: CompiledSchema, new: Json, old: 
     causes = metadata_causes(definition, new["metadata"])
     if old is not None:
         causes += update_causes(old["metadata"], new["metadata"])
-    causes += schema.validate(new)
+    causes += schema.validate(new, old)
     if definition.validate and not causes:
         causes += definition.validate(new, old)
     if causes:

@@ -154,12 +154,20 @@ def test_base64_is_checked_as_a_type() -> None:
     [
         pytest.param(
             {"revision": -2},
-            Cause("FieldValueInvalid", "Invalid value: -2: must be greater than or equal to -1", "spec.revision"),
+            Cause(
+                "FieldValueInvalid",
+                "Invalid value: -2: spec.revision in body should be greater than or equal to -1",
+                "spec.revision",
+            ),
             id="minimum",
         ),
         pytest.param(
             {"branch": ""},
-            Cause("FieldValueInvalid", 'Invalid value: "": must be at least 1 characters long', "spec.branch"),
+            Cause(
+                "FieldValueInvalid",
+                'Invalid value: "": spec.branch in body should be at least 1 chars long',
+                "spec.branch",
+            ),
             id="min-length",
         ),
         pytest.param(
@@ -211,7 +219,13 @@ def test_each_rule_accepts_and_refuses(schema: Json, good: Any, bad: Any) -> Non
     compiled = CompiledSchema({"properties": {"field": schema}})
 
     assert compiled.validate({"field": good}) == []
-    assert [cause.field for cause in compiled.validate({"field": bad})] in (["field"], ["field[1]"])
+    assert [cause.field for cause in compiled.validate({"field": bad})] in (
+        ["field"],
+        ["field[1]"],
+        ["<nil>"],
+        ["field", "<nil>"],
+        ["<nil>", "field"],
+    )
 
 
 def test_the_number_of_reported_problems_is_bounded() -> None:
