@@ -3,7 +3,7 @@
 The certificate is put where the ASGI TLS extension puts it (``scope["extensions"]["tls"]``), and only if the
 server has not put it there itself: a uvicorn that learns the extension simply takes over. The limits bound what
 one client may cost before the application is asked: the size of a request's head, the number of its
-fields, the time it takes to arrive. Source: ``kube-api.md`` 3.4, ``libraries.md`` 1.4, ``users.md`` 7.3 (14).
+fields, the time it takes to arrive; and after it was: how long it may leave an answer unread. Source: ``kube-api.md`` 3.4, ``libraries.md`` 1.4, ``users.md`` 7.3 (14).
 """
 
 import asyncio
@@ -18,6 +18,10 @@ MAX_FIELDS = 256
 """Header fields of one request; an aggregator sends one per group of the user."""
 HEAD_TIMEOUT = 32.0
 """Seconds from connecting, or from a request's first byte, to its complete head; kube-apiserver's figure."""
+UNREAD_SECONDS = 75.0
+"""Seconds a peer may leave what was written unread; longer than the application itself waits for one piece."""
+UNREAD_CHECK_SECONDS = 15.0
+"""Seconds between two looks at such a peer."""
 FIELD_OVERHEAD = 4
 """Bytes a field has on the wire beside its name and value: colon, space, line end."""
 
@@ -37,6 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _unparsed = 0
     _too_large = False
     _head_timer: asyncio.TimerHandle | None = None
+    _unread_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn types it
         """Read the peer's certificate once; every request of the connection shares it."""
@@ -48,7 +53,19 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop the timer with the connection."""
         self._stop_head_timer()
+        self._stop_unread_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Note that the peer reads too slowly for what was written so far."""
+        super().pause_writing()
+        self._stop_unread_timer()
+        self._look_at_peer_until(self.loop.time() + UNREAD_SECONDS)
+
+    def resume_writing(self) -> None:
+        """Note that it has caught up."""
+        self._stop_unread_timer()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Parse; count what does not complete a head, because the parser would buffer it for ever."""
@@ -116,6 +133,21 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _look_at_peer_until(self, end: float) -> None:
+        self._unread_timer = self.loop.call_later(UNREAD_CHECK_SECONDS, self._check_peer, end)
+
+    def _check_peer(self, end: float) -> None:
+        """Cut a peer off that reads nothing; to close would wait for it to read, for ever."""
+        if self.transport.is_closing() or self.loop.time() >= end:
+            self.transport.abort()
+        else:
+            self._look_at_peer_until(end)
+
+    def _stop_unread_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
 
 
 def _tls_extension(connection: ssl.SSLObject) -> dict[str, Any]:
