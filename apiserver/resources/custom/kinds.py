@@ -68,6 +68,7 @@ def _definition(crd: Json, version: Json) -> Definition:
         list_kind_name=names.get("listKind") or "",
         stored_version=storage_version(crd),
         deprecation=_deprecation(spec, version),
+        custom=True,
     )
 
 
