@@ -59,6 +59,7 @@ def scale_definition(parent: Definition) -> Definition:
         namespaced=parent.namespaced,
         served_as=parent.resource,
         unconditional_update=True,
+        deprecation=parent.deprecation,
     )
 
 
