@@ -23,6 +23,13 @@ class PushDrafts(StrEnum):
     NEVER = "never"
 
 
+class Authorization(StrEnum):
+    """Who decides what a known user may do."""
+
+    RBAC = "rbac"
+    ALWAYS_ALLOW = "always-allow"
+
+
 def default_data() -> Path:
     """Return ``porch`` under the user's data home (XDG base directories)."""
     home = os.environ.get("XDG_DATA_HOME", "")
@@ -113,6 +120,33 @@ class Settings(BaseSettings):
         description="Environment of the executables and of the container runtime, as a JSON object. Default: PATH, HOME, "
         "XDG_RUNTIME_DIR and DOCKER_HOST of the server.",
     )
+    authorization: Authorization = Field(
+        default=Authorization.RBAC,
+        description="What known users may do: `rbac` what the roles bound to them allow (the kubeconfig's user is in "
+        "`system:masters`, who may do everything), `always-allow` everything.",
+    )
+    anonymous_auth: bool = Field(
+        default=False,
+        description="Let in requests without credentials, as user `system:anonymous` of group `system:unauthenticated`. "
+        "Health and `/version` are open to everybody in any case.",
+    )
+    token_file: Path | None = Field(
+        default=None,
+        description='File of bearer tokens, one a line: `token,user,uid,"group1,group2"`. It is read again when it changes. '
+        "Empty: none.",
+    )
+    service_account_issuer: str = Field(
+        default="https://kubernetes.default.svc.cluster.local",
+        pattern=r"^https://[^\s?#]+$",
+        max_length=1024,
+        description="Issuer and audience of service-account tokens. To let others check the tokens, an address under which "
+        "they reach this server. A change ends the tokens issued before.",
+    )
+    service_account_key_file: Path | None = Field(
+        default=None,
+        description="PEM file with the ES256 keys of service-account tokens: the first signs, all verify. Empty: "
+        "`service-account.key` in the data directory, made on the first start. Replicas share one.",
+    )
     body_limit: int = Field(
         default=6 * 1024 * 1024,
         ge=64 * 1024,
@@ -170,7 +204,7 @@ class Settings(BaseSettings):
         default="info", description="Least severe messages that are logged, as JSON lines on stderr."
     )
 
-    @field_validator("data", "secret_key_file", "schema_directory")
+    @field_validator("data", "secret_key_file", "schema_directory", "token_file", "service_account_key_file")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         """Pin a path to where the process started, whatever changes its working directory later."""
@@ -194,3 +228,8 @@ class Settings(BaseSettings):
     def secret_key(self) -> Path:
         """The file of the key for Secrets, with the default filled in."""
         return self.secret_key_file or self.data / "secret.key"
+
+    @property
+    def service_account_key(self) -> Path:
+        """The file of the keys for service-account tokens, with the default filled in."""
+        return self.service_account_key_file or self.data / "service-account.key"

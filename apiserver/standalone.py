@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
+from apiserver.access import Access
 from apiserver.app import create_app
-from apiserver.auth.authenticate import CertificateAuthenticator
 from apiserver.engine.claims import Claims
 from apiserver.engine.draft_writing import DraftWriter
 from apiserver.engine.function_options import FunctionOptions
@@ -89,13 +89,16 @@ class Server:
     metrics: Metrics
 
 
-def served_kinds(store: WatchedStore, service: PackageService, definitions: CustomResourceDefinitions) -> list[Served]:
+def served_kinds(
+    store: WatchedStore, service: PackageService, definitions: CustomResourceDefinitions, access: Access
+) -> list[Served]:
     """Return every built-in resource of standalone mode, with its subresources."""
     check = stored_namespaces(store)
     repositories = RegisteredRepositories(StoredObjects(repository_definition(), store, namespace_check=check))
     revisions = PackageRevisions(store, service, check)
     return [
-        *core_kinds(store, check),
+        *core_kinds(store, check, access.account_subresources),
+        *access.served,
         Served(repositories, {"status": StatusOf(repositories.stored)}),
         Served(revisions, {"approval": PackageRevisionApproval(revisions, service)}, deleted_as_object=True),
         Served(PackageRevisionResources(store, service)),
@@ -148,8 +151,11 @@ def create_server(settings: Settings) -> Server:
         DraftWriter(recorder, repositories, settings.push_drafts),
     )
     definitions = CustomResourceDefinitions(store)
-    served = served_kinds(store, service, definitions)
+    metrics = create_metrics(store)
+    access = Access(settings, store, stored_namespaces(store), observe_certificate=metrics.certificates.observe)
+    served = served_kinds(store, service, definitions, access)
     register(store, served, index, repositories)
+    access.follow(store)
     kinds = ServedKinds(served)
     custom = CustomResources(store, definitions, kinds, stored_namespaces(store))
     background = [
@@ -157,11 +163,14 @@ def create_server(settings: Settings) -> Server:
         NamespaceDeletion(store, emptied_in_order(kinds)).run,
         EventExpiry(store).run,
         DefaultServiceAccounts(store).run,
+        *access.background,
     ]
-    metrics = create_metrics(store)
     machinery = ApiMachinery(
         served,
-        authenticator=CertificateAuthenticator(observe=metrics.certificates.observe),
+        authenticator=access.authenticator,
+        authorize=access.authorize,
+        impersonate=access.impersonate,
+        documents=access.documents,
         version_info=VERSION,
         health_checks={"database": store.reachable, "watch-cache": lambda: store.synced},
         stopping=shutdown,
@@ -178,6 +187,7 @@ def create_server(settings: Settings) -> Server:
         await store.start()
         settle_long_lived()
         await create_protected_namespaces(store)
+        await access.start()
         await custom.start()
         repositories.start()
         tasks = [asyncio.create_task(run()) for run in background]

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from apiserver.auth.kubeconfig import kubeconfig_for, same_access
+from apiserver.auth.bootstrap_token import is_still_good, new_token
+from apiserver.auth.kubeconfig import kubeconfig_for, same_access, token_in
 
 CA_LIFE = dt.timedelta(days=3650)
 LEAF_LIFE = dt.timedelta(days=365)
@@ -50,6 +51,7 @@ class Files:
     admin: Path
     admin_key: Path
     kubeconfig: Path
+    token_record: Path
 
     @classmethod
     def under(cls, data: Path) -> "Files":
@@ -62,6 +64,7 @@ class Files:
             admin=data / "admin.crt",
             admin_key=data / "admin.key",
             kubeconfig=data / "kubeconfig",
+            token_record=data / "bootstrap-token.json",
         )
 
 
@@ -244,15 +247,26 @@ def _names_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
 
 
 def _ensure_kubeconfig(files: Files, host: str, port: int) -> None:
+    existing = files.kubeconfig.read_bytes() if files.kubeconfig.exists() else b""
     wanted = kubeconfig_for(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
         ca=files.ca.read_bytes(),
         certificate=files.admin.read_bytes(),
         key=files.admin_key.read_bytes(),
+        token=_ensure_token(files, token_in(existing)),
     )
     # One that still gives the same access is kept, with whatever its owner changed in it.
-    if not (files.kubeconfig.exists() and same_access(files.kubeconfig.read_bytes(), wanted)):
+    if not same_access(existing, wanted):
         _write(files.kubeconfig, wanted, _PRIVATE)
+
+
+def _ensure_token(files: Files, known: str) -> str:
+    """Return the administrator's token: the known one while it is good, else a new one, whose record is kept."""
+    if is_still_good(files.token_record, known):
+        return known
+    token, record = new_token(ADMIN, ADMIN_GROUPS)
+    _write(files.token_record, record.encode(), _PRIVATE)
+    return token
 
 
 def _store_leaf(path: Path, key_path: Path, pem: tuple[bytes, bytes]) -> None:

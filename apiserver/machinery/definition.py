@@ -68,8 +68,6 @@ class Definition:
     """Described by a CustomResourceDefinition: values of the wrong type are Invalid (422), and what was wrong before
     an update and has not changed is let pass."""
     label_name: bool = False
-    path_name: bool = False
-    """The name may be anything that fits into a URL as one segment, as RBAC's ``system:discovery`` does."""
     free_name: bool = False
     """The name may be any text that is one segment of a path (RBAC kinds)."""
     sealed: bool = False

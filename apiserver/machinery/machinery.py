@@ -54,6 +54,7 @@ class ApiMachinery:
     ``health_checks`` are quick and do not raise. ``stopping``, once set, ends all watches and fails ``/readyz``.
     ``body_limit`` is in bytes, ``request_seconds`` bounds every request that is no watch. Without ``impersonate`` nobody
     may act for somebody else; without ``audit`` no record is kept; without ``in_flight`` nobody waits for a place.
+    ``documents`` are served beside our own, to who may read their paths.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class ApiMachinery:
         audit: AuditTrail | None = None,
         in_flight: InFlight | None = None,
         metrics: Metrics | None = None,
+        documents: Sequence[Route] = (),
         version_info: Mapping[str, str] | None = None,
         health_checks: Mapping[str, Check] | None = None,
         stopping: asyncio.Event | None = None,
@@ -78,6 +80,7 @@ class ApiMachinery:
         self._audit = audit
         self._in_flight = in_flight
         self._metrics = metrics or Metrics()
+        self._more_documents = tuple(documents)
         self._version_info = dict(version_info or {})
         self._health_checks = dict(health_checks or {})
         self._stopping = stopping or asyncio.Event()
@@ -114,10 +117,22 @@ class ApiMachinery:
         self._discovery = Discovery(served, known=self._discovery)
         self._openapi = OpenApi(served, known=self._openapi)
         self._endpoints = endpoints
-        self._documents = [*self._discovery.routes(), *self._openapi.routes(), *self._health, *self._metrics.routes()]
+        self._documents = [
+            *self._discovery.routes(),
+            *self._openapi.routes(),
+            *self._health,
+            *self._metrics.routes(),
+            *self._more_documents,
+        ]
 
     def _index(self) -> list[str]:
-        return [*self._discovery.paths(), "/openapi/v2", "/openapi/v3", METRICS_PATH]
+        return [
+            *self._discovery.paths(),
+            "/openapi/v2",
+            "/openapi/v3",
+            METRICS_PATH,
+            *(one.path for one in self._more_documents),
+        ]
 
     def routes(self) -> list[BaseRoute]:
         """Return the route for the application: everything that no earlier route takes."""

@@ -36,7 +36,10 @@ class RoleAggregation:
         self._store = store
         self._cluster_roles = cluster_roles
         self._changed = asyncio.Event()
-        store.observe(CLUSTER_ROLES, self._observe)
+
+    def follow(self) -> None:
+        """Notice changes from now on; to be called once ClusterRole is registered."""
+        self._store.observe(CLUSTER_ROLES, self._observe)
 
     def _observe(self, _event: Event) -> None:
         self._changed.set()

@@ -65,7 +65,7 @@ def _definition(
         unconditional_update=True,
         create_on_update=True,
         generation=False,
-        path_name=True,
+        free_name=True,
         prepare=prepare,
         validate=validate,
     )

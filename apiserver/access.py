@@ -1,0 +1,94 @@
+"""The part of standalone's composition root that is about access: who is known, who may, and what is served for it."""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from starlette.routing import Route
+
+from apiserver.auth.authenticate import CertificateAuthenticator
+from apiserver.auth.authorizer import AlwaysAllow, Authorizer, enforced
+from apiserver.auth.bearer import BearerTokens, TokenKind
+from apiserver.auth.bootstrap_token import BootstrapToken
+from apiserver.auth.certificates import Files
+from apiserver.auth.chain import AuthenticatorChain
+from apiserver.auth.discovery_documents import issuer_documents
+from apiserver.auth.escalation import EscalationCheck
+from apiserver.auth.impersonation import impersonation
+from apiserver.auth.rbac import RbacAuthorizer
+from apiserver.auth.service_account_tokens import ServiceAccountTokens
+from apiserver.auth.signing_keys import load_or_create_signing_keys
+from apiserver.auth.token_file import TokenFile
+from apiserver.machinery.access import Authenticator, Authorize, Impersonate
+from apiserver.machinery.rest import Resource, Served
+from apiserver.resources.access_reviews import access_reviews
+from apiserver.resources.identity_reviews import SelfSubjectReviews, TokenReviews
+from apiserver.resources.objects import NamespaceCheck
+from apiserver.resources.rbac.aggregation import RoleAggregation
+from apiserver.resources.rbac.guarded import guarded_kinds
+from apiserver.resources.rbac.reconciliation import reconcile_defaults
+from apiserver.resources.token_requests import TokenRequests, live_uid
+from apiserver.settings import Authorization, Settings
+from storage.interfaces import ObjectStore
+
+
+class Access:
+    """Everything about access, wired for one store. Nothing is written before ``start``.
+
+    ``observe_certificate`` is told how many seconds the client certificate of each request has left.
+
+    Raises:
+        UnusableFile: the token file cannot be read.
+        UnusableKey: the signing key cannot be read.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: ObjectStore,
+        namespace_check: NamespaceCheck,
+        *,
+        observe_certificate: Callable[[float], None],
+    ) -> None:
+        keys = load_or_create_signing_keys(settings.service_account_key)
+        issuer = settings.service_account_issuer
+        accounts = ServiceAccountTokens(keys, issuer, partial(live_uid, store))
+        tokens = BearerTokens(_token_kinds(settings, accounts), [issuer])
+        rbac = self._rbac = RbacAuthorizer()
+        authorizer: Authorizer = rbac if settings.authorization is Authorization.RBAC else AlwaysAllow()
+        kinds = guarded_kinds(store, EscalationCheck(authorizer, rbac), namespace_check)
+        self.authenticator: Authenticator = AuthenticatorChain(
+            [CertificateAuthenticator(observe=observe_certificate), tokens], anonymous=settings.anonymous_auth
+        )
+        self.authorize: Authorize = enforced(authorizer)
+        self.impersonate: Impersonate = impersonation(self.authorize)
+        self.documents: Sequence[Route] = issuer_documents(issuer, keys)
+        self.served: Sequence[Served] = [
+            *(Served(kind) for kind in kinds),
+            *(Served(review) for review in access_reviews(authorizer)),
+            Served(TokenReviews(tokens)),
+            Served(SelfSubjectReviews()),
+        ]
+        self.account_subresources: Mapping[str, Resource] = {"token": TokenRequests(store, accounts, tokens.audiences)}
+        self._cluster_roles, _, self._cluster_role_bindings, _ = kinds
+        self._aggregation = RoleAggregation(store, self._cluster_roles)
+
+    def follow(self, store: ObjectStore) -> None:
+        """Keep up with the roles; to be called once their kinds are registered, before the store starts."""
+        self._rbac.follow(store)
+        self._aggregation.follow()
+
+    async def start(self) -> None:
+        """Bring the default roles and bindings up to date; to be called once the store has started."""
+        await reconcile_defaults(self._cluster_roles, self._cluster_role_bindings)
+        await self._aggregation.settle()
+
+    @property
+    def background(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        """What runs as long as the server does."""
+        return [self._aggregation.run]
+
+
+def _token_kinds(settings: Settings, accounts: ServiceAccountTokens) -> list[TokenKind]:
+    kinds: list[TokenKind] = [] if settings.token_file is None else [TokenFile(settings.token_file)]
+    return [*kinds, accounts, BootstrapToken(Files.under(settings.data).token_record)]
