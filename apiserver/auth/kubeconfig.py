@@ -12,7 +12,7 @@ import yaml
 NAME = "porch"
 """Name of the cluster and the context; a person types it after ``kubectl --context``."""
 USER = "porch-admin"
-TOKEN_USER = "porch-token"
+BEARER = "porch-token"
 """Name of the user and the context that use the token."""
 
 
@@ -30,16 +30,16 @@ def kubeconfig_for(*, server: str, ca: bytes, certificate: bytes, key: bytes, to
         "preferences": {},
     }
     if token:
-        config["users"].append({"name": TOKEN_USER, "user": {"token": token}})
-        context = {"cluster": NAME, "user": TOKEN_USER, "namespace": "default"}
-        config["contexts"].append({"name": TOKEN_USER, "context": context})
+        config["users"].append({"name": BEARER, "user": {"token": token}})
+        context = {"cluster": NAME, "user": BEARER, "namespace": "default"}
+        config["contexts"].append({"name": BEARER, "context": context})
     return yaml.safe_dump(config, sort_keys=False).encode()
 
 
 def token_in(content: bytes) -> str:
     """Return the token of a kubeconfig that we wrote, or ""."""
     try:
-        token = _users(yaml.safe_load(content))[TOKEN_USER]["token"]
+        token = _users(yaml.safe_load(content))[BEARER]["token"]
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError):
         return ""
     return token if isinstance(token, str) else ""
@@ -55,7 +55,7 @@ def _access(content: bytes) -> tuple[Any, Any, Any] | None:
         config = yaml.safe_load(content)
         clusters = {entry["name"]: entry["cluster"] for entry in config["clusters"]}
         users = _users(config)
-        return clusters[NAME], users[USER], users.get(TOKEN_USER)
+        return clusters[NAME], users[USER], users.get(BEARER)
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError):
         return None
 
