@@ -25,7 +25,6 @@ from sends import (
     put,
     query,
     role,
-    widget,
 )
 
 _BOB = acting_as("bob")
@@ -305,7 +304,7 @@ REVIEWS = [
         {
             "user": "bob",
             "groups": ["system:authenticated"],
-            "nonResourceAttributes": {"path": "/healthz", "verb": "get"},
+            "nonResourceAttributes": {"path": "/api/x", "verb": "get"},
         },
     ),
     _review("of bob's rules", _RULES, {"namespace": "{ns}"}),

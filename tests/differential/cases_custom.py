@@ -358,9 +358,10 @@ DEFINITIONS = [
                 "POST",
                 f"{_GONE}/namespaces/{{ns}}/things",
                 {"apiVersion": "{ns}.example.com/v1", "kind": "Thing", "metadata": {"name": "b"}},
-                until=405,
+                until=403,
             ),
         ),
+        view="being deleted",
     ),
     Case(
         "definition of a name that is taken",

@@ -28,7 +28,7 @@ CASES = [
     *(Case(f"api resources {group}", get(f"/apis/{group}/v1"), view="resources") for group in GROUPS),
     Case("api resources of the old custom version", get("/apis/diff.example.com/v1beta1"), view="resources"),
     Case("api version unknown", get("/apis/coordination.k8s.io/v9")),
-    Case("api resources as YAML", get("/apis/diff.example.com/v1", accept="application/yaml")),
+    Case("api resources as YAML", get("/apis/diff.example.com/v1", accept="application/yaml"), view="resources"),
     Case("api resources as text", get("/apis/diff.example.com/v1", accept="text/plain")),
     Case("aggregated core", get("/api", accept=_KUBECTL), view="aggregated"),
     Case("aggregated groups", get("/apis", accept=_KUBECTL), view="aggregated"),

@@ -1,5 +1,7 @@
 """Cases: what the core kinds other than ConfigMap are held to."""
 
+from typing import Any
+
 from conversation import Case
 from sends import (
     ACCOUNTS,
@@ -25,7 +27,7 @@ _ROBOT = (post(ACCOUNTS, _ACCOUNT),)
 _TIME = "2026-01-02T03:04:05.000000Z"
 
 
-def _secret(name: str, **fields: object) -> Case:
+def _secret(name: str, **fields: Any) -> Case:
     return Case(f"secret {name}", post(SECRETS, secret(**fields)))
 
 

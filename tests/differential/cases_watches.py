@@ -13,7 +13,11 @@ _CHANGES = (
     patch(f"{LEASES}/a", {"spec": {"holderIdentity": "y"}}),
     delete(f"{LEASES}/b"),
 )
-_STREAM = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+_STREAM: dict[str, Any] = {
+    "sendInitialEvents": "true",
+    "resourceVersionMatch": "NotOlderThan",
+    "allowWatchBookmarks": "true",
+}
 
 
 def _watch(
@@ -77,7 +81,7 @@ CASES = [
     _watch("as YAML", accept="application/yaml", resourceVersion=_NOW),
     _watch("as JSON with a stream parameter", accept="application/json;stream=watch", resourceVersion=_NOW),
     _watch("with a limit", limit="1"),
-    _watch("with a token", **{"continue": "nonsense"}),
+    Case("watch with a token", get(query(LEASES, watch="1", timeoutSeconds=1, **{"continue": "nonsense"})), _PAGE),
     Case(
         "watch by the old path",
         get(query("/apis/coordination.k8s.io/v1/watch/namespaces/{ns}/leases", timeoutSeconds=1)),

@@ -85,6 +85,10 @@ class Answer:
             return None
 
 
+CLOSED = Answer(0, [], b"")
+"""Stands for a connection that was closed without an answer."""
+
+
 class SetupFailed(AssertionError):
     """A step before the compared request did not do what it is there for."""
 
@@ -102,6 +106,16 @@ class Server:
 
     def ask(self, request: Send) -> Answer:
         """Send a filled request, and what happens ``during`` it; return its answer."""
+        try:
+            return self._ask(request)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            # The server may close a kept connection after any answer.
+            try:
+                return self._ask(request)
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                return CLOSED
+
+    def _ask(self, request: Send) -> Answer:
         connection = self._connection(certificate=request.certificate)
         headers = {"User-Agent": AGENT, "Accept": JSON, **request.headers}
         body = request.body

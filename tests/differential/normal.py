@@ -32,10 +32,16 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _AGE = re.compile(r"^(\d+[smh])+$")
-_GENERATED = re.compile(r"(gen-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+_GENERATED = re.compile(r"([Gg]en[-_])[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _REVISION_IN_TEXT = re.compile(r"(resource version|current|latest)(: |=)\d+(?: \(\d+\))?", re.IGNORECASE)
+_RECORD_IN_TEXT = re.compile(r"\bin record \(\d+\)")
+_OBJECT_IN_TEXT = re.compile(r'Invalid value: "\{.*?\}": ', re.DOTALL)
+_CAUSES_IN_TEXT = re.compile(r" is invalid: \[.*\]$", re.DOTALL)
+_CREDENTIAL = re.compile(r"X509SHA256=[0-9a-f]{64}")
 _ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 _HIDDEN = {"token": "<token>", "continue": "<continue>", "serverAddress": "<address>", "clientCIDR": "<cidr>"}
+_UNORDERED = ("causes", "nonResourceRules", "resourceRules")
+"""Lists that kube-apiserver answers in no fixed order."""
 _NAMED = "00000000-"
 """Uids that a case itself sends begin so, and stay."""
 
@@ -74,16 +80,18 @@ class Normaliser:
 
     def _body(self, answer: Answer, view: Callable[[Any], Any]) -> Any:
         text = answer.body.decode(errors="backslashreplace")
-        if answer.media_type in ("application/json", "application/yaml"):
+        if answer.media_type == "application/yaml" or text.startswith(("{", "[")):
             try:
                 return self._value(view(_decoded(answer.media_type, text)))
             except (ValueError, yaml.YAMLError):
                 return self._text(text)
-        return self._text(text)
+        return self._value(view(text))
 
     def _value(self, value: Any, key: str = "", parent: Any = None) -> Any:
         if isinstance(value, dict):
             return {self._text(name): self._value(child, name, value) for name, child in value.items()}
+        if isinstance(value, list) and key in _UNORDERED:
+            return sorted((self._value(child) for child in value), key=lambda child: json.dumps(child, sort_keys=True))
         if isinstance(value, list):
             return [self._value(child, key, value) for child in value]
         if not isinstance(value, str):
@@ -101,13 +109,18 @@ class Normaliser:
         text = _TIME.sub("<time>", text)
         text = _GENERATED.sub(r"\1<random>", text)
         text = _REVISION_IN_TEXT.sub(r"\1\2<revision>", text)
+        text = _RECORD_IN_TEXT.sub("in record (<revision>)", text)
+        text = _OBJECT_IN_TEXT.sub('Invalid value: "<object>": ', text)
+        # The causes say it too, and kube-apiserver puts them in no fixed order.
+        text = _CAUSES_IN_TEXT.sub(" is invalid: [<causes>]", text)
+        text = _CREDENTIAL.sub("X509SHA256=<digest>", text)
         text = _ADDRESS.sub("<address>", text)
         return "<age>" if _AGE.match(text) else text
 
 
 def _decoded(media_type: str, text: str) -> Any:
     if media_type == "application/yaml":
-        return {"yaml": yaml.safe_load(text)}
+        return yaml.safe_load(text)
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith('{"type":'):
         return {"events": [json.loads(line) for line in lines]}

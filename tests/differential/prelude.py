@@ -3,7 +3,7 @@
 import http.client
 from typing import Any
 
-from conversation import Send, Server, SetupFailed, repeat
+from conversation import Server, SetupFailed, repeat
 from sends import CRDS, get, post
 
 Object = dict[str, Any]
@@ -61,7 +61,7 @@ _SPEC = {
     "x-kubernetes-validations": [
         {
             "rule": "!has(self.low) || !has(self.high) || self.low <= self.high",
-            "messageExpression": "'low ' + string(self.low) + ' is more than high ' + string(self.high)",
+            "messageExpression": "self.low == 2 ? 'two is too low' : 'low is more than high'",
             "reason": "FieldValueForbidden",
             "fieldPath": ".low",
         }

@@ -8,27 +8,12 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
+from answers import DATA, ask
 from control_plane import ControlPlane
-from conversation import Case, Server, SetupFailed, have
-from normal import Normaliser
+from conversation import Server, SetupFailed
 from prelude import give
 from table import AREAS
-from views import VIEWS
-
-DATA = Path(__file__).resolve().parent.parent / "data" / "differential"
-
-
-def ask(case: Case, server: Server) -> dict[str, Any]:
-    """Have a case with a server; return the answers' codes and the compared one, normalised."""
-    answers = have(case, server)
-    normaliser = Normaliser()
-    normaliser.see(answers[:-1])
-    return {
-        "setup": [answer.code for answer in answers[:-1]],
-        **normaliser.answer(answers[-1], VIEWS[case.view]),
-    }
 
 
 def record(areas: list[str], server: Server) -> int:

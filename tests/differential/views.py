@@ -168,6 +168,13 @@ def group(body: Object) -> Object:
     return body
 
 
+def being_deleted(body: Object) -> Object:
+    """Return what of a definition's deletion does not depend on the moment."""
+    metadata, conditions = body["metadata"], body["status"]["conditions"]
+    terminating = {each["type"]: each["status"] for each in conditions if each["type"] == "Terminating"}
+    return {"finalizers": metadata["finalizers"], "marked": "deletionTimestamp" in metadata, "conditions": terminating}
+
+
 def last_line(body: str) -> str:
     """Return the last line of a text."""
     return body.splitlines()[-1]
@@ -180,6 +187,7 @@ def nothing(body: Any) -> None:
 VIEWS: dict[str, Callable[[Any], Any]] = {
     "": lambda body: body,
     "aggregated": aggregated,
+    "being deleted": being_deleted,
     "group": group,
     "groups": groups,
     "last line": last_line,
