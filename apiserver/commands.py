@@ -16,8 +16,10 @@ from pydantic_settings import SettingsError
 
 from apiserver import serving
 from apiserver.auth.certificates import Files, UnusableCertificate
+from apiserver.auth.signing_keys import UnusableKey
+from apiserver.auth.watched_file import UnusableFile
 from apiserver.logs import configure_logging
-from apiserver.settings import PREFIX, PushDrafts, Settings
+from apiserver.settings import PREFIX, Authorization, PushDrafts, Settings
 from storage.interfaces import StoreUnavailable
 
 EXIT_USAGE = 2
@@ -45,6 +47,9 @@ def serve(
     push_drafts: Annotated[PushDrafts | None, typer.Option(help="When drafts go to the remote.")] = None,
     sync_interval: Annotated[float | None, typer.Option(help="Seconds between two looks at a remote.")] = None,
     database_url: Annotated[str | None, typer.Option(help="postgresql://…; default: SQLite under --data.")] = None,
+    authorization: Annotated[Authorization | None, typer.Option(help="What known users may do.")] = None,
+    anonymous_auth: Annotated[bool | None, typer.Option(help="Let in requests without credentials.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help='Bearer tokens: lines of token,user,uid,"groups".')] = None,
     metrics_port: Annotated[
         int | None, typer.Option(help="TCP port for /metrics over plain HTTP; default: none.")
     ] = None,
@@ -64,13 +69,16 @@ def serve(
         push_drafts=push_drafts,
         sync_interval=sync_interval,
         database_url=database_url,
+        authorization=authorization,
+        anonymous_auth=anonymous_auth,
+        token_file=token_file,
         metrics_port=metrics_port,
         log_level=log_level,
     )
     configure_logging(settings.log_level)
     try:
         serving.run(functools.partial(standalone.serve, settings, announce=announce(settings)))
-    except (serving.CannotListen, UnusableCertificate, StoreUnavailable) as error:
+    except (serving.CannotListen, UnusableCertificate, UnusableFile, UnusableKey, StoreUnavailable) as error:
         _refuse(str(error), EXIT_REFUSED)
 
 

@@ -136,7 +136,7 @@ class Settings(BaseSettings):
         "Empty: none.",
     )
     service_account_issuer: str = Field(
-        default="https://kubernetes.default.svc.cluster.local",
+        default="https://kubernetes.default.svc",
         pattern=r"^https://[^\s?#]+$",
         max_length=1024,
         description="Issuer and audience of service-account tokens. To let others check the tokens, an address under which "
