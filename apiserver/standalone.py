@@ -34,7 +34,7 @@ from apiserver.engine.tasks import StartingContents
 from apiserver.machinery.in_flight import InFlight, Limits
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.metrics import Metrics, ResourceFigures
-from apiserver.machinery.rest import Served
+from apiserver.machinery.rest import Served, Updater
 from apiserver.memory import settle_long_lived
 from apiserver.metrics_listener import metrics_listener
 from apiserver.resources.config import GROUP as CONFIG_GROUP
@@ -43,6 +43,7 @@ from apiserver.resources.core_kinds import core_kinds
 from apiserver.resources.custom.controller import CustomResources
 from apiserver.resources.custom.definitions import CustomResourceDefinitions
 from apiserver.resources.event_expiry import EventExpiry
+from apiserver.resources.garbage_collector import GarbageCollector
 from apiserver.resources.namespace_contents import EveryOtherKind
 from apiserver.resources.namespace_deletion import Contents, ContentsOf, NamespaceDeletion, NamespacedObjects
 from apiserver.resources.namespaces import create_protected_namespaces
@@ -160,6 +161,7 @@ def create_server(settings: Settings) -> Server:
     custom = CustomResources(store, definitions, kinds, stored_namespaces(store))
     background = [
         custom.run,
+        GarbageCollector(store, kinds, core_events(served)).run,
         NamespaceDeletion(store, emptied_in_order(kinds)).run,
         EventExpiry(store).run,
         DefaultServiceAccounts(store).run,
@@ -233,6 +235,16 @@ def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex,
     store.register(RESOURCE, revision_fields)
     store.observe(RESOURCE, index.observe)
     store.observe(REPOSITORIES, repositories.observe)
+
+
+def core_events(served: Sequence[Served]) -> Updater:
+    """Return the resource that Events are written to."""
+    (events,) = (
+        one.resource
+        for one in served
+        if one.resource.definition.resource == ResourceName("events") and isinstance(one.resource, Updater)
+    )
+    return events
 
 
 def emptied_in_order(kinds: ServedKinds) -> list[Contents]:
