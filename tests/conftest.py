@@ -5,6 +5,7 @@ other's packages.
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +27,9 @@ settings.load_profile("same")
 
 SYNC_SECONDS = "2"
 """How often the server under test looks at its remotes, so that tests of foreign pushes stay short."""
+
+WIDGETS = Path(__file__).parent / "clients" / "widgets.yaml"
+"""A custom resource for other people's clients."""
 
 _numbers = itertools.count(1)
 
@@ -125,3 +129,36 @@ def register(porch: PorchClient) -> Register:
 def _is_ready(porch: PorchClient, path: str) -> None:
     status = porch.request("GET", path).object.get("status") or {}
     assert [c["status"] for c in status.get("conditions") or []] == ["True"], status
+
+
+@pytest.fixture(scope="module")
+def client_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A server for other people's clients: its administrator's kubeconfig.
+
+    The environment variable ``CLIENTS_KUBECONFIG`` may name another server's: run against a real kube-apiserver, the
+    tests show that they ask for nothing that Kubernetes does not do.
+    """
+    if named := os.environ.get("CLIENTS_KUBECONFIG"):
+        yield Path(named)
+        return
+    server = PorchProcess(tmp_path_factory.mktemp("clients") / "data")
+    server.start()
+    yield server.kubeconfig
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def widgets(client_server: Path) -> None:
+    """The custom resource Widget is served."""
+    kubectl = Kubectl(client_server)
+    kubectl.ok("apply", "-f", str(WIDGETS))
+    kubectl.ok("wait", "--for=condition=Established", "--timeout=10s", "crd/widgets.clients.porch.test")
+
+
+@pytest.fixture
+def client_kubectl(client_server: Path) -> Iterator[Kubectl]:
+    """kubectl as the administrator, in a namespace of the test's own."""
+    kubectl = Kubectl(client_server, f"clients-{os.getpid()}-{next(_numbers)}")
+    kubectl.create(namespace_object(kubectl.namespace))
+    yield kubectl
+    kubectl.ok("delete", "namespace", kubectl.namespace, "--wait=false")
