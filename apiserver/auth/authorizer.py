@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from apiserver.auth.rules import ALL, Rule
-from apiserver.machinery.access import Authorize
+from apiserver.machinery.access import AccessDenied, Authorize
 from apiserver.machinery.request import RequestInfo
 from apiserver.machinery.rest import User
-from krm.meta.errors import Forbidden, ResourceName
+from krm.meta.errors import ResourceName
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,6 @@ class Authorizer(Protocol):
     def rules_for(self, user: User, namespace: str) -> UserRules:
         """Return the rules that apply to a user in a namespace; "" for the cluster scope alone."""
         ...
-
-
-class AccessDenied(Forbidden):
-    """The authorizer refuses; ``reason`` is what it said."""
-
-    def __init__(self, message: str, *, info: RequestInfo, reason: str) -> None:
-        super().__init__(message, name=info.name, group=info.group, kind=info.resource)
-        self.why = reason
-
-    def to_status(self) -> dict[str, Any]:
-        """Return the Status, which has details even if none are known."""
-        return {**super().to_status(), "details": super().to_status().get("details", {})}
 
 
 class AlwaysAllow:

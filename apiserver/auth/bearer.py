@@ -10,16 +10,21 @@ from typing import Protocol
 
 from starlette.types import Scope
 
+from apiserver.auth.rules import quoted
 from apiserver.machinery.request import header
 from apiserver.machinery.rest import User
 from krm.meta.errors import Unauthorized
 
 MAX_TOKEN = 16 * 1024
 """Characters of a token; ours have under 1,500."""
+_INVALID = "invalid bearer token"
 
 
 class InvalidToken(Exception):
-    """A token is not, or no longer, valid. The message is shown to who reviews tokens, and never holds the token."""
+    """A token is not, or no longer, valid; ``why`` is shown to who reviews tokens, and never holds the token."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(f"[{_INVALID}, {why}]" if why else _INVALID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,12 @@ class BearerTokens:
             InvalidToken: no kind knows it, or it is meant for others.
         """
         if len(token) > MAX_TOKEN:
-            raise InvalidToken("invalid bearer token")
+            raise InvalidToken
         for kind in self._kinds:
             identity = await kind.identify(token)
             if identity is not None:
                 return _meant_for(identity, audiences, self.audiences)
-        raise InvalidToken("invalid bearer token")
+        raise InvalidToken
 
 
 def token_digest(token: str) -> bytes:
@@ -93,5 +98,5 @@ def _meant_for(identity: TokenIdentity, wanted: Sequence[str], own: Sequence[str
     held = identity.audiences or own
     common = tuple(audience for audience in wanted if audience in held)
     if not common:
-        raise InvalidToken("token audiences are not among those asked for")
+        raise InvalidToken(f"token audiences {quoted(held)} is invalid for the target audiences {quoted(wanted)}")
     return TokenIdentity(identity.user, common)

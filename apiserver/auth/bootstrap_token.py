@@ -96,7 +96,7 @@ class BootstrapToken:
             return None
         record = self._file.current() if self._path.exists() else None
         if record is None or not record.matches(token):
-            raise InvalidToken("invalid bearer token")
+            raise InvalidToken
         if self._now() >= record.expires:
             raise InvalidToken("bearer token has expired; a start of the server makes a new one")
         groups = tuple(dict.fromkeys((*record.groups, AUTHENTICATED)))

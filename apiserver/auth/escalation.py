@@ -64,7 +64,11 @@ class EscalationCheck:
             Forbidden: rights are missing; the message names them.
             NotFound: there is no such role, so nobody can tell what it will give.
         """
-        kind, role = binding["roleRef"]["kind"], binding["roleRef"]["name"]
+        reference = binding.get("roleRef") or {}
+        kind, role = reference.get("kind"), reference.get("name")
+        if kind not in PLURALS or not role:
+            # Validation refuses it, with what is wrong.
+            return
         within = namespace if kind == "Role" else ""
         if self._may(user, "bind", PLURALS[kind], namespace, role):
             return

@@ -135,7 +135,7 @@ def _binding(entry: Entry) -> _Binding:
     namespace = entry.namespace if reference["kind"] == "Role" else ""
     subjects = {}
     for subject in obj.get("subjects") or ():
-        kind, name = subject["kind"], subject["name"]
+        kind, name = subject.get("kind", ""), subject.get("name", "")
         if kind == "ServiceAccount":
             where = subject.get("namespace") or entry.namespace
             subjects["User", service_account_user(where, name)] = f'ServiceAccount "{name}/{where}"'

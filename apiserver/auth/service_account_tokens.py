@@ -142,7 +142,7 @@ class ServiceAccountTokens:
         try:
             key = self._keys.public(str(jwt.get_unverified_header(token).get("kid", "")))
             if key is None:
-                raise InvalidToken("invalid bearer token")
+                raise InvalidToken
             claims = jwt.decode(
                 token,
                 key,
@@ -152,7 +152,7 @@ class ServiceAccountTokens:
             )
             return _read(claims)
         except (jwt.InvalidTokenError, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise InvalidToken("invalid bearer token") from error
+            raise InvalidToken from error
 
     def _check_time(self, claims: _Claims) -> None:
         now = self._clock()

@@ -6,13 +6,14 @@ Source: ``kube-api.md`` 1.2, 3.1 and 3.5.
 
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from apiserver.machinery.request import RequestInfo
 from apiserver.machinery.rest import User
+from krm.meta.errors import Forbidden
 
 OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 """What anybody may read: exactly these paths, nothing below them."""
@@ -74,6 +75,18 @@ class AuditTrail(Protocol):
             ServiceUnavailable: no record can be kept at present, so nothing may be done either.
         """
         ...
+
+
+class AccessDenied(Forbidden):
+    """The authorizer refuses a request; ``why`` is the reason that it gave, if any."""
+
+    def __init__(self, message: str, *, info: RequestInfo, reason: str) -> None:
+        super().__init__(message, name=info.name, group=info.group, kind=info.resource)
+        self.why = reason
+
+    def to_status(self) -> dict[str, Any]:
+        """Return the Status, which has details even where none are known."""
+        return {"details": {}, **super().to_status()}
 
 
 async def allow_all(_user: User, _info: RequestInfo) -> str | None:

@@ -11,6 +11,7 @@ import orjson
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from apiserver.machinery.access import AccessDenied
 from apiserver.machinery.reply import Reply
 from apiserver.machinery.request import AUDIT_ID, header
 from krm.meta.errors import InternalError, StatusError, Timeout
@@ -66,6 +67,9 @@ class ErrorBoundary:
 def status_reply(error: StatusError) -> Reply:
     """Return the answer for an error."""
     headers = [(b"retry-after", str(error.retry_after).encode())] if error.retry_after else []
+    if isinstance(error, AccessDenied):
+        # Its message shows what the client sent.
+        headers.append((b"x-content-type-options", b"nosniff"))
     return Reply([status_bytes(error), b"\n"], status=error.code, headers=headers)
 
 

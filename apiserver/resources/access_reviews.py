@@ -19,7 +19,7 @@ from krm.api.authorization import (
     SelfSubjectRulesReview,
     SubjectAccessReview,
 )
-from krm.meta.errors import BadRequest, Cause, Invalid, invalid_value, required_value
+from krm.meta.errors import BadRequest, Cause, Invalid, invalid_value
 from storage.interfaces import Entry
 
 GROUP = "authorization.k8s.io"
@@ -49,7 +49,7 @@ class SelfSubjectAccessReviews:
             Invalid: not exactly one kind of request is asked about.
         """
         spec = wanted.get("spec") or {}
-        _refuse(self.definition, [*_metadata_causes(wanted["metadata"]), *_request_causes(spec)])
+        _refuse([*_metadata_causes(wanted["metadata"]), *_request_causes(spec)])
         return unstored({**wanted, "status": _answer(self._authorizer, scope.user, spec)})
 
 
@@ -67,7 +67,7 @@ class SubjectAccessReviews:
             Invalid: nobody is named, or not exactly one kind of request.
         """
         spec = wanted.get("spec") or {}
-        _refuse(self.definition, [*_metadata_causes(wanted["metadata"]), *_subject_causes(spec)])
+        _refuse([*_metadata_causes(wanted["metadata"]), *_subject_causes(spec)])
         return unstored({**wanted, "status": _answer(self._authorizer, _subject(spec), spec)})
 
 
@@ -94,8 +94,10 @@ class LocalSubjectAccessReviews:
             causes.append(invalid_value(field, resource.get("namespace") or "", "must match metadata.namespace"))
         if spec.get("nonResourceAttributes") is not None:
             detail = "disallowed on this kind of request"
-            causes.append(invalid_value("spec.nonResourceAttributes", spec["nonResourceAttributes"], detail))
-        _refuse(self.definition, causes)
+            causes.append(
+                invalid_value("spec.nonResourceAttributes", _as_internal(spec["nonResourceAttributes"]), detail)
+            )
+        _refuse(causes)
         answered = {**wanted, "metadata": {**metadata, "namespace": namespace}}
         return unstored({**answered, "status": _answer(self._authorizer, _subject(spec), spec)})
 
@@ -185,7 +187,7 @@ def _metadata_causes(metadata: Json) -> list[Cause]:
 def _subject_causes(spec: Json) -> list[Cause]:
     causes = _request_causes(spec)
     if not spec.get("user") and not spec.get("groups"):
-        causes.append(required_value("spec.user", "at least one of user or group must be specified"))
+        causes.append(invalid_value("spec.user", "", "at least one of user or group must be specified"))
     return causes
 
 
@@ -193,13 +195,19 @@ def _request_causes(spec: Json) -> list[Cause]:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and other is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        return [invalid_value("spec.nonResourceAttributes", other, detail)]
+        return [invalid_value("spec.nonResourceAttributes", _as_internal(other), detail)]
     if resource is None and other is None:
-        detail = "at least one of nonResourceAttributes or resourceAttributes must be specified"
-        return [required_value("spec.resourceAttributes", detail)]
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [invalid_value("spec.resourceAttributes", None, detail)]
     return []
 
 
-def _refuse(definition: Definition, causes: Sequence[Cause]) -> None:
+def _as_internal(attributes: Json) -> Json:
+    """Write attributes as kube-apiserver shows them in errors: with its internal names, which clients compare."""
+    return {"Path": attributes.get("path") or "", "Verb": attributes.get("verb") or ""}
+
+
+def _refuse(causes: Sequence[Cause]) -> None:
     if causes:
-        raise Invalid.of(definition.kind, definition.group, "", causes)
+        # Without the kind, as kube-apiserver words it.
+        raise Invalid.of("", GROUP, "", causes)

@@ -10,6 +10,7 @@ from pydantic import Field
 from krm.meta.objects import ObjectMeta, WireModel
 
 _ATOMIC: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}
+_RULES: Final[dict[str, Any]] = {**_ATOMIC, "nullable": True}
 _METADATA: Final = "Standard object metadata."
 
 
@@ -69,14 +70,14 @@ class Role(WireModel):
     """Rules for one namespace."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta, description=_METADATA)
-    rules: list[PolicyRule] | None = Field(default=None, description="What it allows.", json_schema_extra=_ATOMIC)
+    rules: list[PolicyRule] | None = Field(default=None, description="What it allows.", json_schema_extra=_RULES)
 
 
 class ClusterRole(WireModel):
     """Rules for the whole server, or for any namespace that binds them."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta, description=_METADATA)
-    rules: list[PolicyRule] | None = Field(default=None, description="What it allows.", json_schema_extra=_ATOMIC)
+    rules: list[PolicyRule] | None = Field(default=None, description="What it allows.", json_schema_extra=_RULES)
     aggregation_rule: AggregationRule | None = Field(
         default=None, description="If set, the server writes the rules itself, from those of other ClusterRoles."
     )
@@ -85,11 +86,12 @@ class ClusterRole(WireModel):
 class Subject(WireModel):
     """A user, a group or a service account."""
 
-    kind: str = Field(description="User, Group or ServiceAccount.")
+    # Not required here, for the same reason as in RoleRef.
+    kind: str = Field(default="", description="User, Group or ServiceAccount.")
     api_group: str | None = Field(
         default=None, description="rbac.authorization.k8s.io for users and groups, empty for service accounts."
     )
-    name: str = Field(description="Name of the user, group or service account.")
+    name: str = Field(default="", description="Name of the user, group or service account.")
     namespace: str | None = Field(default=None, description="Namespace of the service account.")
 
 
@@ -97,8 +99,9 @@ class RoleRef(WireModel):
     """Names a role."""
 
     api_group: str = Field(default="", description="rbac.authorization.k8s.io.")
-    kind: str = Field(description="Role or ClusterRole.")
-    name: str = Field(description="Name of the role.")
+    # Not required here: the server says what is missing in the words of RBAC.
+    kind: str = Field(default="", description="Role or ClusterRole.")
+    name: str = Field(default="", description="Name of the role.")
 
 
 class RoleBinding(WireModel):

@@ -22,6 +22,7 @@ _WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
 _PORCH, _CONFIG = "porch.kpt.dev", "config.porch.kpt.dev"
 _CONFIG_KINDS: Final = ("repositories", "packagevariants", "packagevariantsets")
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_DISCOVERY: Final = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _PUBLIC: Final = (*_HEALTH, "/version", "/version/")
 
 
@@ -29,7 +30,7 @@ def default_cluster_roles() -> list[Json]:
     """Return the ClusterRoles, those that gather others' rules last."""
     return [
         _role("cluster-admin", [_rule(["*"], ["*"], ["*"]), _urls("*", verb="*")]),
-        _role("system:discovery", [_urls(*_PUBLIC, "/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")]),
+        _role("system:discovery", [_urls(*sorted((*_PUBLIC, *_DISCOVERY)))]),
         _role("system:basic-user", _basic_user_rules()),
         _role("system:public-info-viewer", [_urls(*_PUBLIC)]),
         _role("system:monitoring", [_urls("/metrics", "/metrics/slis", *_HEALTH, *(f"{path}/*" for path in _HEALTH))]),

@@ -17,20 +17,20 @@ from krm.api.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from krm.meta.errors import Cause, invalid_value, not_supported_value, required_value
 from krm.meta.names import path_segment_problem, subdomain_problem
 
-_CREATED_AT = Column("Created At", "string", path_value("metadata", "creationTimestamp"), "When it was created.")
+_CREATED_AT = Column(
+    "Created At", "string", path_value("metadata", "creationTimestamp"), "When it was created.", told_type="date"
+)
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
 def role_definition() -> Definition:
     """Define Role."""
-    return _definition("Role", Role, namespaced=True, columns=(_CREATED_AT,), validate=partial(_role_causes, True))
+    return _role_definition("Role", Role, namespaced=True)
 
 
 def cluster_role_definition() -> Definition:
     """Define ClusterRole."""
-    return _definition(
-        "ClusterRole", ClusterRole, namespaced=False, columns=(_CREATED_AT,), validate=partial(_role_causes, False)
-    )
+    return _role_definition("ClusterRole", ClusterRole, namespaced=False)
 
 
 def role_binding_definition() -> Definition:
@@ -49,8 +49,8 @@ def _definition(
     *,
     namespaced: bool,
     columns: tuple[Column, ...],
+    prepare: Callable[[Json, Json | None], None],
     validate: Callable[[Json, Json | None], list[Cause]],
-    prepare: Callable[[Json, Json | None], None] | None = None,
 ) -> Definition:
     return Definition(
         group=GROUP,
@@ -68,6 +68,17 @@ def _definition(
         free_name=True,
         prepare=prepare,
         validate=validate,
+    )
+
+
+def _role_definition(kind: str, model: type[BaseModel], *, namespaced: bool) -> Definition:
+    return _definition(
+        kind,
+        model,
+        namespaced=namespaced,
+        columns=(_CREATED_AT,),
+        prepare=_complete_role,
+        validate=partial(_role_causes, namespaced),
     )
 
 
@@ -133,8 +144,16 @@ def _rule_causes(field: str, rule: Json, *, namespaced: bool) -> Iterator[Cause]
         yield required_value(f"{field}.resources", "resource rules must supply at least one resource")
 
 
+def _complete_role(role: Json, _old: Json | None) -> None:
+    """Say that there are no rules with null, as kube-apiserver does."""
+    if not role.get("rules"):
+        role["rules"] = None
+
+
 def _complete_binding(binding: Json, _old: Json | None) -> None:
     """Fill in the API groups that subjects and roles of a kind always have."""
+    if not binding.get("subjects"):
+        binding.pop("subjects", None)
     reference = binding.get("roleRef")
     if isinstance(reference, dict) and not reference.get("apiGroup"):
         binding["roleRef"] = {"apiGroup": GROUP, **{k: v for k, v in reference.items() if k != "apiGroup"}}
@@ -150,14 +169,20 @@ def _binding_causes(namespaced: bool, binding: Json, old: Json | None) -> list[C
     for index, subject in enumerate(binding.get("subjects") or ()):
         causes += _subject_causes(f"subjects[{index}]", subject, namespaced=namespaced)
     if old is not None and old.get("roleRef") != binding.get("roleRef"):
-        causes.append(invalid_value("roleRef", binding.get("roleRef"), "cannot change roleRef"))
+        causes.append(invalid_value("roleRef", _as_internal(binding.get("roleRef") or {}), "cannot change roleRef"))
     return causes
+
+
+def _as_internal(reference: Json) -> Json:
+    """Write a role's name as kube-apiserver shows it in errors: with its internal names, which clients compare."""
+    names = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
+    return {internal: reference.get(name, "") for internal, name in names.items()}
 
 
 def _reference_causes(reference: Json, *, namespaced: bool) -> Iterator[Cause]:
     if reference.get("apiGroup") != GROUP:
         yield not_supported_value("roleRef.apiGroup", reference.get("apiGroup", ""), [GROUP])
-    kinds = ["ClusterRole", "Role"] if namespaced else ["ClusterRole"]
+    kinds = ["Role", "ClusterRole"] if namespaced else ["ClusterRole"]
     if reference.get("kind") not in kinds:
         yield not_supported_value("roleRef.kind", reference.get("kind", ""), kinds)
     name = reference.get("name")
@@ -172,7 +197,7 @@ def _subject_causes(field: str, subject: Json, *, namespaced: bool) -> Iterator[
     if not name:
         yield required_value(f"{field}.name")
     if kind not in _SUBJECT_KINDS:
-        yield not_supported_value(f"{field}.kind", kind or "", sorted(_SUBJECT_KINDS))
+        yield not_supported_value(f"{field}.kind", kind or "", _SUBJECT_KINDS)
     elif kind == "ServiceAccount":
         yield from _account_causes(field, subject, namespaced=namespaced)
     elif group != GROUP:

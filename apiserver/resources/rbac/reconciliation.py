@@ -19,7 +19,7 @@ from krm.meta.errors import AlreadyExists, NotFound
 
 SYSTEM = Scope(None, User("system:apiserver", (MASTERS,)))
 """On whose behalf the server itself writes roles."""
-_MANAGER = "porch-rbac-defaults"
+_MANAGER = "kube-apiserver"
 
 
 async def reconcile_defaults(cluster_roles: StoredObjects, cluster_role_bindings: StoredObjects) -> None:
