@@ -17,6 +17,6 @@ class SchemaRules:
     def __bool__(self) -> bool:
         return bool(self._rules)
 
-    def causes(self, obj: Json, old: Json | None) -> list[Cause]:
+    def causes(self, obj: Json, old: Json | None, path: str = "") -> list[Cause]:
         """Return a cause per failed rule."""
         return []

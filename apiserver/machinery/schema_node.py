@@ -183,7 +183,7 @@ def compile_pattern(pattern: str) -> Any:
     """Compile a pattern of a stranger: no look-around, no back references, linear time, bounded memory.
 
     Raises:
-        SchemaError: RE2 does not take it; the message says why.
+        SchemaError: RE2 does not take it; the message says why, as Go would.
     """
     options = re2.Options()
     options.log_errors = False
@@ -191,9 +191,27 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        reason = error.args[0] if error.args else "it is no regular expression"
-        shown = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise SchemaError(f"pattern {pattern!r}: {shown}") from error
+        reason = error.args[0] if error.args else b""
+        raise SchemaError(_in_go(reason.decode(errors="replace") if isinstance(reason, bytes) else reason)) from error
+
+
+_GO_WORDS: Final[Mapping[str, str]] = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+    "trailing \\ at end of regexp": "trailing backslash at end of expression",
+}
+
+
+def _in_go(reason: str) -> str:
+    """Say what RE2 objects to in the words of Go's regular expressions, which are of the same family."""
+    what, _, where = reason.partition(": ")
+    return f"error parsing regexp: {_GO_WORDS.get(what, what)}: `{where}`"
 
 
 def _pattern(pattern: str | None) -> Any:

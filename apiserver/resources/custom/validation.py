@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from apiserver.machinery.definition import Json
+from apiserver.resources.custom.schema_validation import schema_causes
 from apiserver.resources.custom.version_validation import version_causes
 from krm.meta.conditions import find_condition
 from krm.meta.errors import Cause, forbidden_value, invalid_value, not_supported_value, required_value
@@ -32,6 +33,7 @@ def definition_causes(new: Json, old: Json | None) -> list[Cause]:
         _spec_causes(spec),
         _names_causes(spec.get("names") or {}),
         _versions_causes(spec),
+        schema_causes(new, old),
         _stored_version_causes(new, spec),
         _immutable_causes(spec, old) if old else (),
     )
