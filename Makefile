@@ -43,6 +43,7 @@ check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/python -m apiserver.settings_reference --check
 	$(BIN)/python -m apiserver.metrics_reference --check
 	$(BIN)/python -m apiserver.openapi_documents --check
+	$(BIN)/python -m apiserver.crd_files --check
 	$(BIN)/python -m krm.functions.reference --check
 
 fuzz: $(VENV)/.dev tools ## generated tests with new examples, once through

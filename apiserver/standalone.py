@@ -37,11 +37,12 @@ from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served, Updater
 from apiserver.memory import settle_long_lived
 from apiserver.metrics_listener import metrics_listener
-from apiserver.resources.config import GROUP as CONFIG_GROUP
 from apiserver.resources.config import repository_definition
 from apiserver.resources.core_kinds import core_kinds
 from apiserver.resources.custom.controller import CustomResources
 from apiserver.resources.custom.definitions import CustomResourceDefinitions
+from apiserver.resources.custom.own import GROUP as CONFIG_GROUP
+from apiserver.resources.custom.own import own_definitions
 from apiserver.resources.event_expiry import EventExpiry
 from apiserver.resources.garbage_collector import GarbageCollector
 from apiserver.resources.namespace_contents import EveryOtherKind
@@ -151,14 +152,14 @@ def create_server(settings: Settings) -> Server:
         starting,
         DraftWriter(recorder, repositories, settings.push_drafts),
     )
-    definitions = CustomResourceDefinitions(store)
+    definitions = CustomResourceDefinitions(store, own_definitions())
     metrics = create_metrics(store)
     access = Access(settings, store, stored_namespaces(store), observe_certificate=metrics.certificates.observe)
     served = served_kinds(store, service, definitions, access)
     register(store, served, index, repositories)
     access.follow(store)
     kinds = ServedKinds(served)
-    custom = CustomResources(store, definitions, kinds, stored_namespaces(store))
+    custom = CustomResources(store, definitions, kinds, stored_namespaces(store), built_in={str(REPOSITORIES)})
     background = [
         custom.run,
         GarbageCollector(store, kinds, core_events(served)).run,
@@ -204,7 +205,12 @@ def create_server(settings: Settings) -> Server:
             await workers.close()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    return Server(create_app(machinery, machinery.routes(), lifespan), shutdown, served, metrics)
+    return Server(
+        create_app(machinery, machinery.routes(), lifespan),
+        shutdown,
+        [*served, *custom.served_from_the_start()],
+        metrics,
+    )
 
 
 def limits(settings: Settings) -> Limits:

@@ -1,22 +1,19 @@
-"""Definition of ``config.porch.kpt.dev/v1alpha1`` Repository: columns, defaults, what cannot be changed.
+"""Definition of ``config.porch.kpt.dev/v1alpha1`` Repository: that of its CustomResourceDefinition, and more rules.
 
 Source: ``porch-api.md`` 1.9.
 """
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
-from apiserver.machinery.definition import Column, Definition, Json
-from apiserver.machinery.schema import structural_schema
-from apiserver.resources.columns import AGE, path_value
-from krm.api.config import Repository
-from krm.meta.conditions import find_condition
+from apiserver.machinery.definition import Definition, Json
+from apiserver.resources.columns import path_value
+from apiserver.resources.custom.kinds import served_definitions
+from apiserver.resources.custom.own import repository_crd
 from krm.meta.errors import Cause, invalid_value, required_value
 from krm.meta.names import LABEL_LENGTH, dns_label_problem
-
-GROUP: Final = "config.porch.kpt.dev"
-VERSION: Final = "v1alpha1"
 
 _IMMUTABLE: Final = (
     ("type",),
@@ -32,37 +29,8 @@ _CRON_MACRO: Final = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnigh
 
 def repository_definition() -> Definition:
     """Define Repository."""
-    return Definition(
-        group=GROUP,
-        version=VERSION,
-        kind="Repository",
-        plural="repositories",
-        singular="repository",
-        short_names=("repo",),
-        schema=structural_schema(Repository),
-        columns=(
-            Column("Type", "string", path_value("spec", "type"), "git or oci."),
-            Column("Content", "string", path_value("spec", "content"), "What it holds."),
-            Column("Sync schedule", "string", path_value("spec", "sync", "schedule"), "When it is read in full."),
-            Column("Deployment", "boolean", path_value("spec", "deployment"), "Whether its packages are deployed."),
-            Column("Ready", "string", _ready, "Whether it can be read and written."),
-            Column("Address", "string", _address, "Where it is."),
-            Column("Branch", "string", path_value("spec", "git", "branch"), "Branch that is published to."),
-            AGE,
-        ),
-        status=True,
-        prepare=_prepare,
-        validate=_validate,
-    )
-
-
-def _ready(repository: Json) -> str | None:
-    condition = find_condition((repository.get("status") or {}).get("conditions"), "Ready")
-    return None if condition is None else str(condition.get("status"))
-
-
-def _address(repository: Json) -> Any:
-    return path_value("spec", "git", "repo")(repository) or path_value("spec", "oci", "registry")(repository)
+    (definition,) = served_definitions(repository_crd())
+    return replace(definition, prepare=_prepare, validate=_validate)
 
 
 def _prepare(new: Json, _old: Json | None) -> None:

@@ -7,16 +7,16 @@ Source: ``kube-api.md`` 2.15.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import structlog
 
 from apiserver.machinery.definition import Json
-from apiserver.machinery.rest import Scope, User, WriteOptions
+from apiserver.machinery.rest import Scope, Served, WriteOptions
 from apiserver.machinery.schema import SchemaError
 from apiserver.resources.custom.cleanup import InstanceRemoval
-from apiserver.resources.custom.definitions import CustomResourceDefinitions
+from apiserver.resources.custom.definitions import FIELD_MANAGER, SERVER, CustomResourceDefinitions
 from apiserver.resources.custom.names import Given, accept_names, taken_by_others
 from apiserver.resources.custom.serving import CustomServing
 from apiserver.resources.objects import NamespaceCheck
@@ -30,15 +30,15 @@ from storage.interfaces import Event, ObjectKey, ObjectStore, StoreUnavailable
 
 log = structlog.get_logger()
 
-ACTOR: Final = User("system:apiserver", ("system:masters",))
-FIELD_MANAGER: Final = "kube-apiserver"
-"""Under this name Kubernetes' own controllers keep the status of definitions."""
 RETRY_SECONDS: Final = 1.0
 """Before a definition is looked at again whose status could not be written."""
 
 
 class CustomResources:
-    """The controller of CustomResourceDefinitions. ``run`` works until cancelled; ``start`` comes before it."""
+    """The controller of CustomResourceDefinitions. ``run`` works until cancelled; ``start`` comes before it.
+
+    ``built_in`` names definitions of kinds that the server serves by itself: they are established, and no more.
+    """
 
     def __init__(
         self,
@@ -46,10 +46,13 @@ class CustomResources:
         definitions: CustomResourceDefinitions,
         kinds: ServedKinds,
         namespace_check: NamespaceCheck | None = None,
+        *,
+        built_in: Collection[str] = (),
     ) -> None:
         self._store = store
         self._definitions = definitions
         self._resource = resource_key(definitions.definition)
+        self._built_in = frozenset(built_in)
         self._serving = CustomServing(store, kinds, namespace_check, self._instance_changed)
         self._removal = InstanceRemoval(store, self._serving, self._update)
         self._found: asyncio.Queue[str] = asyncio.Queue()
@@ -59,13 +62,22 @@ class CustomResources:
         """Definitions that lack a name which another one has."""
 
     async def start(self) -> None:
-        """Serve what was established before; to be awaited once the store has started, before the first request."""
+        """Store the server's own definitions and serve what was established before.
+
+        To be awaited once the store has started, before the first request.
+        """
+        await self._definitions.store_own()
         self._store.observe(self._resource, self._definition_changed)
         for entry in self._store.snapshot(self._resource):
             crd = decode(entry)
             self._given[entry.name] = Given.of(crd)
             if _is_established(crd):
                 await self._serve(crd)
+
+    def served_from_the_start(self) -> list[Served]:
+        """Return what the server's own definitions define, beside what is built in; for documents, before any start."""
+        own = self._definitions.own
+        return [one for name, crd in own.items() if name not in self._built_in for one in self._serving.versions(crd)]
 
     async def run(self) -> None:
         """Follow the definitions until cancelled."""
@@ -143,7 +155,8 @@ class CustomResources:
     async def _serve(self, crd: Json) -> Condition:
         """Serve a definition; return its Established condition."""
         try:
-            await self._serving.serve(crd)
+            if crd["metadata"]["name"] not in self._built_in:
+                await self._serving.serve(crd)
         except SchemaError as error:
             # Its definition was stored by an earlier version of this server, which knew fewer rules.
             log.warning("custom resource definition cannot be served", name=crd["metadata"]["name"], error=str(error))
@@ -155,7 +168,7 @@ class CustomResources:
         """Change a definition as the server itself; one that changed or went meanwhile is looked at again anyway."""
         options = WriteOptions(field_manager=FIELD_MANAGER)
         try:
-            await self._definitions.update_part(Scope(None, ACTOR), name, change, options, subresource)
+            await self._definitions.update_part(Scope(None, SERVER), name, change, options, subresource)
         except (NotFound, Conflict):
             self._look_at(name)
 

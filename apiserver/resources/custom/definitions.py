@@ -1,11 +1,14 @@
 """``customresourcedefinitions``: stored objects whose deletion waits until everything they define is gone.
 
-Source: ``kube-api.md`` 2.15.
+The definitions of the server's own kinds are among them (``docs/adr/0017``). Source: ``kube-api.md`` 2.15.
 """
 
+import copy
+from collections.abc import Mapping
 from typing import Final
 
 from apiserver.machinery.definition import Column, Definition, Json
+from apiserver.machinery.rest import Change, DeleteOptions, Scope, User, WriteOptions
 from apiserver.machinery.schema import structural_schema
 from apiserver.resources.columns import path_value
 from apiserver.resources.custom.validation import definition_causes
@@ -13,11 +16,16 @@ from apiserver.resources.objects import StoredObjects
 from apiserver.resources.writing import has_finalizers, is_terminating
 from krm.api.apiextensions import CustomResourceDefinition
 from krm.meta.conditions import Condition, find_condition, set_condition
-from storage.interfaces import ObjectStore
+from krm.meta.errors import AlreadyExists, Forbidden
+from storage.interfaces import Entry, ObjectStore
 
 GROUP: Final = "apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer that holds a definition until its instances are gone."""
+SERVER: Final = User("system:apiserver", ("system:masters",))
+"""Who changes definitions on the server's behalf."""
+FIELD_MANAGER: Final = "kube-apiserver"
+"""Under this name Kubernetes' own controllers keep definitions."""
 
 
 def crd_definition() -> Definition:
@@ -48,10 +56,53 @@ def crd_definition() -> Definition:
 
 
 class CustomResourceDefinitions(StoredObjects):
-    """The ``customresourcedefinitions`` resource."""
+    """The ``customresourcedefinitions`` resource.
 
-    def __init__(self, store: ObjectStore) -> None:
+    ``own`` are definitions of the server's own kinds, by name. Clients may apply the files they come from and label
+    them, but what the server serves stays what they say, and they cannot be deleted.
+    """
+
+    def __init__(self, store: ObjectStore, own: Mapping[str, Json] | None = None) -> None:
         super().__init__(crd_definition(), store, held=_is_held, marked=_mark)
+        self.own: Mapping[str, Json] = own or {}
+
+    async def store_own(self) -> None:
+        """Create the server's own definitions, and bring those that an earlier version stored up to date."""
+        scope, options = Scope(None, SERVER), WriteOptions(field_manager=FIELD_MANAGER)
+        for name, crd in self.own.items():
+            try:
+                await self.create(scope, copy.deepcopy(crd), options)
+            except AlreadyExists:
+                # Whatever a change says, a definition of the server's own becomes what this version says.
+                await self.update_part(scope, name, lambda current: current, options)
+
+    async def update_part(
+        self, scope: Scope, name: str, change: Change, options: WriteOptions, subresource: str = ""
+    ) -> tuple[Entry, bool]:
+        if name not in self.own:
+            return await super().update_part(scope, name, change, options, subresource)
+        warnings: set[str] = set()
+
+        def change_kept(current: Json) -> Json:
+            before = copy.deepcopy(current.get("spec"))
+            wanted = change(current)
+            if wanted.get("spec") != before:
+                warnings.add(f"{name} is a kind of this server: its own definition of it stays in force")
+            return {**wanted, "spec": copy.deepcopy(self.own[name]["spec"])}
+
+        answer = await super().update_part(scope, name, change_kept, options, subresource)
+        options.warnings.extend(warnings)
+        return answer
+
+    async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Entry, bool]:
+        """Begin to delete a definition: its instances go first.
+
+        Raises:
+            Forbidden: it is one of the server's own.
+        """
+        if name in self.own:
+            raise Forbidden.of(self.definition.resource, name, "it defines a kind of this server")
+        return await super().delete(scope, name, options)
 
 
 def _is_held(crd: Json) -> bool:

@@ -74,30 +74,32 @@ class CustomServing:
     def _replace(self, crd: Json, stored: Definition, definitions: list[Definition]) -> Kind:
         """Take a kind into service without a moment in which it is not served."""
         resource = resource_name(crd)
-        name = crd["metadata"]["name"]
-
-        def terminating() -> bool:
-            kind = self._in_service.get(name)
-            return kind is None or kind.terminating
-
         self._store.unregister(str(resource))
         self._store.register(str(resource), index_of(stored), refresh=_refresh(stored))
         self._store.observe(str(resource), self._on_event)
-        kind = Kind(resource, _identity(crd), self._objects(stored, terminating))
-        self._in_service[name] = kind
-        served = [self._served(crd, definition, terminating) for definition in definitions]
+        name = crd["metadata"]["name"]
+        kind = self._in_service[name] = Kind(resource, _identity(crd), self._objects(stored, name))
+        served = [self._served(crd, definition) for definition in definitions]
         if served:
             self._kinds.add(served)
         else:
             self._kinds.remove(resource)
         return kind
 
-    def _objects(self, definition: Definition, terminating: Callable[[], bool]) -> CustomObjects:
+    def versions(self, crd: Json) -> list[Served]:
+        """Return what is served of a definition while it is in service."""
+        return [self._served(crd, definition) for definition in served_definitions(crd)]
+
+    def _objects(self, definition: Definition, name: str) -> CustomObjects:
+        def terminating() -> bool:
+            kind = self._in_service.get(name)
+            return kind is None or kind.terminating
+
         check = self._namespace_check if definition.namespaced else None
         return CustomObjects(definition, self._store, namespace_check=check, terminating=terminating)
 
-    def _served(self, crd: Json, definition: Definition, terminating: Callable[[], bool]) -> Served:
-        objects = self._objects(definition, terminating)
+    def _served(self, crd: Json, definition: Definition) -> Served:
+        objects = self._objects(definition, crd["metadata"]["name"])
         subresources: dict[str, Resource] = {"status": StatusOf(objects)} if definition.status else {}
         paths = scale_paths(crd, definition.version)
         if paths is not None:
