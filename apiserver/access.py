@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from starlette.routing import Route
 
+from apiserver.auth.audit import AuditLog, Level
+from apiserver.auth.audit_log import AuditLogFile
 from apiserver.auth.authenticate import CertificateAuthenticator
 from apiserver.auth.authorizer import AlwaysAllow, Authorizer, enforced
 from apiserver.auth.bearer import BearerTokens, TokenKind
@@ -19,7 +22,7 @@ from apiserver.auth.rbac import RbacAuthorizer
 from apiserver.auth.service_account_tokens import ServiceAccountTokens
 from apiserver.auth.signing_keys import load_or_create_signing_keys
 from apiserver.auth.token_file import TokenFile
-from apiserver.machinery.access import Authenticator, Authorize, Impersonate
+from apiserver.machinery.access import AuditTrail, Authenticator, Authorize, Impersonate
 from apiserver.machinery.rest import Resource, Served
 from apiserver.resources.access_reviews import access_reviews
 from apiserver.resources.identity_reviews import SelfSubjectReviews, TokenReviews
@@ -70,8 +73,17 @@ class Access:
             Served(SelfSubjectReviews()),
         ]
         self.account_subresources: Mapping[str, Resource] = {"token": TokenRequests(store, accounts, tokens.audiences)}
+        self._audit_file = None if settings.audit_log is None else _audit_file(settings, settings.audit_log)
+        self.audit: AuditTrail | None = (
+            None if self._audit_file is None else AuditLog(self._audit_file, Level(settings.audit_level))
+        )
         self._cluster_roles, _, self._cluster_role_bindings, _ = kinds
         self._aggregation = RoleAggregation(store, self._cluster_roles)
+
+    async def close(self) -> None:
+        """Write the audit log to its end; after everything else, since everything else may add to it."""
+        if self._audit_file is not None:
+            await self._audit_file.close()
 
     def follow(self, store: ObjectStore) -> None:
         """Keep up with the roles; to be called once their kinds are registered, before the store starts."""
@@ -79,7 +91,13 @@ class Access:
         self._aggregation.follow()
 
     async def start(self) -> None:
-        """Bring the default roles and bindings up to date; to be called once the store has started."""
+        """Open the audit log and bring the default roles up to date; to be called once the store has started.
+
+        Raises:
+            AuditLogUnusable: the audit log cannot be written.
+        """
+        if self._audit_file is not None:
+            self._audit_file.start()
         await reconcile_defaults(self._cluster_roles, self._cluster_role_bindings)
         await self._aggregation.settle()
 
@@ -87,6 +105,10 @@ class Access:
     def background(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         """What runs as long as the server does."""
         return [self._aggregation.run]
+
+
+def _audit_file(settings: Settings, path: Path) -> AuditLogFile:
+    return AuditLogFile(path, max_bytes=settings.audit_log_max_size, backups=settings.audit_log_backups)
 
 
 def _token_kinds(settings: Settings, accounts: ServiceAccountTokens) -> list[TokenKind]:

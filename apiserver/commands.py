@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from apiserver import serving
+from apiserver.auth.audit_log import AuditLogUnusable
 from apiserver.auth.certificates import Files, UnusableCertificate
 from apiserver.auth.signing_keys import UnusableKey
 from apiserver.auth.watched_file import UnusableFile
@@ -25,6 +26,16 @@ from storage.interfaces import StoreUnavailable
 EXIT_USAGE = 2
 EXIT_REFUSED = 3
 """The server did not start, for a reason that the message names."""
+
+_EXPECTED = (
+    serving.CannotListen,
+    UnusableCertificate,
+    UnusableFile,
+    UnusableKey,
+    AuditLogUnusable,
+    StoreUnavailable,
+)
+"""Why a server may not start, each with a message that says what to do."""
 
 cli = typer.Typer(
     name="porch",
@@ -49,6 +60,7 @@ def serve(
     database_url: Annotated[str | None, typer.Option(help="postgresql://…; default: SQLite under --data.")] = None,
     authorization: Annotated[Authorization | None, typer.Option(help="What known users may do.")] = None,
     anonymous_auth: Annotated[bool | None, typer.Option(help="Let in requests without credentials.")] = None,
+    audit_log: Annotated[Path | None, typer.Option(help="File that records who asked for what.")] = None,
     token_file: Annotated[Path | None, typer.Option(help='Bearer tokens: lines of token,user,uid,"groups".')] = None,
     metrics_port: Annotated[
         int | None, typer.Option(help="TCP port for /metrics over plain HTTP; default: none.")
@@ -72,13 +84,14 @@ def serve(
         authorization=authorization,
         anonymous_auth=anonymous_auth,
         token_file=token_file,
+        audit_log=audit_log,
         metrics_port=metrics_port,
         log_level=log_level,
     )
     configure_logging(settings.log_level)
     try:
         serving.run(functools.partial(standalone.serve, settings, announce=announce(settings)))
-    except (serving.CannotListen, UnusableCertificate, UnusableFile, UnusableKey, StoreUnavailable) as error:
+    except _EXPECTED as error:
         _refuse(str(error), EXIT_REFUSED)
 
 

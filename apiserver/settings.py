@@ -147,6 +147,23 @@ class Settings(BaseSettings):
         description="PEM file with the ES256 keys of service-account tokens: the first signs, all verify. Empty: "
         "`service-account.key` in the data directory, made on the first start. Replicas share one.",
     )
+    audit_log: Path | None = Field(
+        default=None,
+        description="File that records who asked for what, one JSON line (`audit.k8s.io/v1`) for each stage of a request. "
+        "While it cannot be written, requests are refused. Empty: none.",
+    )
+    audit_level: Literal["Metadata", "Request", "RequestResponse"] = Field(
+        default="Metadata",
+        description="How much of a write is recorded: that it happened, also what was sent, also what was answered. What is in "
+        "Secrets and ConfigMaps, and tokens, is never recorded.",
+    )
+    audit_log_max_size: int = Field(
+        default=100 * 1024 * 1024,
+        ge=64 * 1024,
+        le=100 * 1024**3,
+        description="Bytes at which the audit log is renamed to `….1` and a new one begun.",
+    )
+    audit_log_backups: int = Field(default=10, ge=0, le=1000, description="Renamed audit logs that are kept.")
     body_limit: int = Field(
         default=6 * 1024 * 1024,
         ge=64 * 1024,
@@ -204,7 +221,9 @@ class Settings(BaseSettings):
         default="info", description="Least severe messages that are logged, as JSON lines on stderr."
     )
 
-    @field_validator("data", "secret_key_file", "schema_directory", "token_file", "service_account_key_file")
+    @field_validator(
+        "data", "secret_key_file", "schema_directory", "token_file", "service_account_key_file", "audit_log"
+    )
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         """Pin a path to where the process started, whatever changes its working directory later."""

@@ -156,8 +156,7 @@ def create_server(settings: Settings) -> Server:
     metrics = create_metrics(store)
     access = Access(settings, store, stored_namespaces(store), observe_certificate=metrics.certificates.observe)
     served = served_kinds(store, service, definitions, access)
-    register(store, served, index, repositories)
-    access.follow(store)
+    register(store, served, index, repositories, access)
     kinds = ServedKinds(served)
     custom = CustomResources(store, definitions, kinds, stored_namespaces(store), built_in={str(REPOSITORIES)})
     background = [
@@ -173,6 +172,7 @@ def create_server(settings: Settings) -> Server:
         authenticator=access.authenticator,
         authorize=access.authorize,
         impersonate=access.impersonate,
+        audit=access.audit,
         documents=access.documents,
         version_info=VERSION,
         health_checks={"database": store.reachable, "watch-cache": lambda: store.synced},
@@ -203,6 +203,7 @@ def create_server(settings: Settings) -> Server:
             await repositories.stop()
             await store.stop()
             await workers.close()
+            await access.close()
             pool.shutdown(wait=False, cancel_futures=True)
 
     return Server(
@@ -232,7 +233,9 @@ def create_metrics(store: WatchedStore) -> Metrics:
     return metrics
 
 
-def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories) -> None:
+def register(
+    store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories, access: Access
+) -> None:
     """Tell the store of every stored kind, and who follows their events."""
     for one in served:
         stored = getattr(one.resource, "stored", one.resource)
@@ -241,6 +244,7 @@ def register(store: WatchedStore, served: Sequence[Served], index: PackageIndex,
     store.register(RESOURCE, revision_fields)
     store.observe(RESOURCE, index.observe)
     store.observe(REPOSITORIES, repositories.observe)
+    access.follow(store)
 
 
 def core_events(served: Sequence[Served]) -> Updater:

@@ -46,10 +46,17 @@ Impersonate = Callable[[User, HeaderList], Awaitable[User]]
 class AuditRecord(Protocol):
     """What is written down of one request; entered as a context, so that it learns how the request ended."""
 
-    user: User | None
-    impersonated: User | None
-    reason: str
-    """Why the request was allowed; "" until it was."""
+    def known(self, user: User) -> None:
+        """Take down who asks."""
+        ...
+
+    def acts_for(self, user: User) -> None:
+        """Take down on whose behalf they ask."""
+        ...
+
+    def allowed(self, reason: str) -> None:
+        """Take down that they may, and why."""
+        ...
 
     def receiving(self, receive: Receive) -> Receive:
         """Return ``receive``, listened to as far as the record's level asks for it."""

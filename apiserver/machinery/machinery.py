@@ -185,13 +185,13 @@ class ApiMachinery:
             await self._document(scope, receive, send)
             return
         if record is not None:
-            record.user = user
+            record.known(user)
         if impersonation:
             if self._impersonate is None:
                 raise Forbidden("impersonation is not enabled on this server")
             user = await self._impersonate(user, impersonation)
             if record is not None:
-                record.impersonated = user
+                record.acts_for(user)
         structlog.contextvars.bind_contextvars(user=user.name)
         if is_open:
             await self._document(scope, receive, send)
@@ -199,7 +199,7 @@ class ApiMachinery:
         async with self._in_flight.turn(user, info) if self._in_flight else nullcontext():
             reason = await self._metrics.authorization(self._authorize(user, _target(info, query)))
             if record is not None:
-                record.reason = reason or ""
+                record.allowed(reason or "")
             await self._serve_allowed(Call(scope, receive, info, query, user, self._authorize), send)
 
     async def _serve_allowed(self, call: Call, send: Send) -> None:
