@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from apiserver.machinery.rest import Served
+from apiserver.resources.namespace_conditions import Remaining
 from apiserver.resources.namespace_deletion import ContentsOf, NamespacedObjects
 from apiserver.resources.served_kinds import ServedKinds
 from krm.meta.errors import ResourceName
@@ -16,11 +17,11 @@ class EveryOtherKind:
         self._contents: dict[ResourceName, ContentsOf] = {}
         kinds.observe(self._changed)
 
-    async def __call__(self, namespace: str) -> int:
+    async def __call__(self, namespace: str) -> Remaining:
         """Delete every object once, and count those that are left afterwards."""
-        left = 0
+        left = Remaining()
         for contents in list(self._contents.values()):
-            left += await contents(namespace)
+            left.add(await contents(namespace))
         return left
 
     def _changed(self, resource: ResourceName, versions: Sequence[Served]) -> None:

@@ -8,14 +8,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
+import orjson
 import structlog
 
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.rest import DeleteOptions, Deleter, Lister, ListOptions, Scope, User
 from apiserver.resources.core import NAMESPACE_FINALIZER
+from apiserver.resources.namespace_conditions import Remaining, with_conditions
 from apiserver.resources.namespaces import RESOURCE, change_namespace
 from apiserver.resources.writing import is_terminating
-from krm.meta.conditions import timestamp
 from krm.meta.errors import NotFound, StatusError
 from krm.meta.selectors import FieldSelector, LabelSelector
 from storage.bodies import decode
@@ -24,10 +25,10 @@ from storage.interfaces import Event, ObjectStore, StoreUnavailable
 Json = dict[str, Any]
 log = structlog.get_logger()
 
-Contents = Callable[[str], Awaitable[int]]
-"""Deletes what it is responsible for in a namespace; returns how many objects are still there."""
+Contents = Callable[[str], Awaitable[Remaining]]
+"""Deletes what it is responsible for in a namespace; returns what is still there."""
 
-ACTOR: Final = "system:namespace-controller"
+USER: Final = User("system:serviceaccount:kube-system:namespace-controller", ("system:masters",))
 FIRST_DELAY: Final = 0.05
 """Seconds before a namespace that is not empty yet is looked at again; doubled every time."""
 BATCH: Final = 50
@@ -35,8 +36,10 @@ BATCH: Final = 50
 LONGEST_DELAY: Final = 5.0
 """Seconds between two looks at a namespace that something holds."""
 
+_EVERYTHING: Final = ListOptions(LabelSelector.parse(""), FieldSelector.parse(""))
+_FINALIZERS: Final = b'"finalizers":['
 
-@runtime_checkable
+
 @runtime_checkable
 class NamespacedObjects(Lister, Deleter, Protocol):
     """A resource whose objects in a namespace can be listed and deleted."""
@@ -50,24 +53,40 @@ class ContentsOf:
     def __init__(self, resource: NamespacedObjects) -> None:
         self._resource = resource
 
-    async def __call__(self, namespace: str) -> int:
+    async def __call__(self, namespace: str) -> Remaining:
         """Delete every object once, and count those that are left afterwards."""
-        scope = Scope(namespace, User(ACTOR, ("system:masters",)))
-        everything = ListOptions(LabelSelector.parse(""), FieldSelector.parse(""))
-        items = (await self._resource.list(scope, everything)).items
+        scope = Scope(namespace, USER)
+        left = Remaining()
+        items = (await self._resource.list(scope, _EVERYTHING)).items
         for at in range(0, len(items), BATCH):
-            await asyncio.gather(*(self._delete(scope, item.name) for item in items[at : at + BATCH]))
-        return len((await self._resource.list(scope, everything)).items) if items else 0
+            outcomes = await asyncio.gather(*(self._delete(scope, item.name) for item in items[at : at + BATCH]))
+            left.failures += filter(None, outcomes)
+        if items:
+            await self._count(scope, left)
+        return left
 
-    async def _delete(self, scope: Scope, name: str) -> None:
+    async def _delete(self, scope: Scope, name: str) -> str:
+        """Delete one object; return why it was refused, or ""."""
         try:
-            await self._resource.delete(scope, name, DeleteOptions())
+            await self._resource.delete(scope, name, DeleteOptions(propagation="Background"))
         except NotFound:
-            return
+            return ""
         except StatusError as error:
             # It still counts as left, so the namespace waits and this is tried again.
             kind = self._resource.definition.kind
             log.warning("object of a namespace cannot be deleted", kind=kind, name=name, error=error.message)
+            return error.message
+        return ""
+
+    async def _count(self, scope: Scope, left: Remaining) -> None:
+        items = (await self._resource.list(scope, _EVERYTHING)).items
+        if items:
+            left.resources[str(self._resource.definition.resource)] = len(items)
+        for number, item in enumerate(items, 1):
+            if _FINALIZERS in item.body:
+                left.finalizers.update(orjson.loads(item.body)["metadata"].get("finalizers") or ())
+            if number % BATCH == 0:
+                await asyncio.sleep(0)
 
 
 class NamespaceDeletion:
@@ -112,7 +131,7 @@ class NamespaceDeletion:
         """Empty and remove the namespace as far as it goes now; tell whether it is gone, or no longer to be deleted."""
         try:
             left = await self._delete_contents(name)
-            entry = await change_namespace(self._store, name, _report(left), actor=ACTOR)
+            entry = await change_namespace(self._store, name, _report(left), actor=USER.name)
         except (StatusError, StoreUnavailable) as error:
             log.warning("namespace cannot be emptied yet", namespace=name, error=str(error))
             return False
@@ -121,40 +140,24 @@ class NamespaceDeletion:
             return True
         return not is_terminating(decode(entry))
 
-    async def _delete_contents(self, name: str) -> int:
+    async def _delete_contents(self, name: str) -> Remaining:
         for delete in self._contents:
             if left := await delete(name):
                 return left
-        return 0
+        return Remaining()
 
 
-def _report(left: int) -> Callable[[Json], Json | None]:
-    """Let go of an empty namespace; say of another one what it waits for."""
+def _report(left: Remaining) -> Callable[[Json], Json | None]:
+    """Say of a namespace what it waits for; let go of it when that is nothing."""
 
     def change(namespace: Json) -> Json | None:
         if not is_terminating(namespace):
             return None
-        if not left:
-            finalizers = (namespace.get("spec") or {}).get("finalizers") or []
-            kept = [finalizer for finalizer in finalizers if finalizer != NAMESPACE_FINALIZER]
-            return {**namespace, "spec": {"finalizers": kept} if kept else {}}
-        return _with_condition(namespace, left)
+        told = with_conditions(namespace, left)
+        if left:
+            return told
+        finalizers = (namespace.get("spec") or {}).get("finalizers") or []
+        kept = [finalizer for finalizer in finalizers if finalizer != NAMESPACE_FINALIZER]
+        return {**told, "spec": {"finalizers": kept} if kept else {}}
 
     return change
-
-
-def _with_condition(namespace: Json, left: int) -> Json | None:
-    status = namespace.get("status") or {}
-    message = f"Some content in the namespace has not been deleted yet: {left} objects remain"
-    conditions = status.get("conditions") or []
-    if any(condition.get("message") == message for condition in conditions):
-        return None
-    condition = {
-        "type": "NamespaceContentRemaining",
-        "status": "True",
-        "lastTransitionTime": timestamp(),
-        "reason": "SomeResourcesRemain",
-        "message": message,
-    }
-    others = [c for c in conditions if c.get("type") != condition["type"]]
-    return {**namespace, "status": {**status, "conditions": [*others, condition]}}

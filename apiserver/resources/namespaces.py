@@ -9,12 +9,17 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
-from apiserver.machinery.rest import Change, DeleteOptions, GetOptions, Scope, WriteOptions
-from apiserver.resources.core import NAME_LABEL, NAMESPACE_FINALIZER, namespace_definition
+from apiserver.machinery.rest import Change, DeleteOptions, Scope, WriteOptions
+from apiserver.resources.core import (
+    NAME_LABEL,
+    NAMESPACE_FINALIZER,
+    namespace_definition,
+    spec_finalizer_problems,
+)
 from apiserver.resources.objects import StoredObjects
-from apiserver.resources.writing import has_finalizers, is_terminating
+from apiserver.resources.writing import check_revision, has_finalizers, is_terminating
 from krm.meta.conditions import timestamp
-from krm.meta.errors import Conflict, Forbidden, NotFound
+from krm.meta.errors import Conflict, Forbidden, Invalid, NotFound
 from storage.bodies import decode, encode_body, with_revision
 from storage.interfaces import Entry, Mutation, ObjectKey, ObjectStore, Op, StaleWrite
 
@@ -53,21 +58,20 @@ class NamespaceFinalize:
         self.definition = namespace_definition()
         self._store = store
 
-    async def get(self, _scope: Scope, name: str, _options: GetOptions) -> Entry:
-        """Return the namespace."""
-        entry = self._store.get(ObjectKey(RESOURCE, "", name))
-        if entry is None:
-            raise NotFound.of(self.definition.resource, name)
-        return entry
-
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Entry, bool]:
-        """Take ``spec.finalizers`` from the changed object and nothing else."""
+        """Take ``spec.finalizers`` from the changed object and nothing else.
+
+        Raises:
+            Conflict: the change is for another revision, or for another namespace of this name.
+            Invalid: a finalizer's name is none.
+            NotFound: there is no such namespace.
+        """
 
         def replace(namespace: Json) -> Json | None:
             wanted = change(copy.deepcopy(namespace))
-            version = (wanted.get("metadata") or {}).get("resourceVersion") or ""
-            if version not in ("", namespace["metadata"]["resourceVersion"]):
-                raise Conflict.of(self.definition.resource, name)
+            check_revision(self.definition, namespace, wanted)
+            if causes := list(spec_finalizer_problems(wanted)):
+                raise Invalid.of(self.definition.kind, "", name, causes)
             finalizers = (wanted.get("spec") or {}).get("finalizers") or []
             return {**namespace, "spec": {"finalizers": finalizers} if finalizers else {}}
 
