@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -22,6 +23,7 @@ from starlette.applications import Starlette
 from apiserver.auth.certificates import Files, ensure_certificates
 from apiserver.http_protocol import BoundedProtocol
 from apiserver.settings import Settings
+from apiserver.tls import ReloadingTls
 
 STOP_WITHIN = 5.0
 """Seconds from the first signal to the end of the process, whatever is still going on."""
@@ -71,28 +73,19 @@ async def serve(
         port: int = listener.getsockname()[1]
         files = ensure_certificates(settings.data, port, settings.host)
         _raise_file_limit(settings.max_connections)
-        server = _Server(_configure(app, settings, files), shutdown, announce and (lambda: announce(port, files)))
+        tls = ReloadingTls(files, partial(ensure_certificates, settings.data, port, settings.host))
+        server = _Server(_configure(app, settings, tls.context), shutdown, announce and (lambda: announce(port, files)))
         # The lifespan runs here and not in uvicorn, which would turn its failures into log lines; signals are
         # taken over around it, so that one that comes while the application starts or ends is heeded too.
         with server.capture_signals():
             async with app.router.lifespan_context(app):
-                await server.serve(sockets=[listener])
+                following = asyncio.create_task(tls.follow())
+                try:
+                    await server.serve(sockets=[listener])
+                finally:
+                    following.cancel()
     finally:
         listener.close()
-
-
-def tls_context(files: Files) -> ssl.SSLContext:
-    """Build the server's TLS: 1.2 or newer, client certificates welcome but only of our CA.
-
-    A certificate of any other CA fails the handshake, so the application never sees one it would have to doubt.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(files.serving, files.serving_key)
-    context.load_verify_locations(files.ca)
-    context.verify_mode = ssl.CERT_OPTIONAL
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 class _Server(uvicorn.Server):
@@ -142,7 +135,7 @@ def _end_process() -> None:
     os._exit(1)
 
 
-def _configure(app: Starlette, settings: Settings, files: Files) -> uvicorn.Config:
+def _configure(app: Starlette, settings: Settings, tls: ssl.SSLContext) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=BoundedProtocol,
@@ -156,7 +149,7 @@ def _configure(app: Starlette, settings: Settings, files: Files) -> uvicorn.Conf
         limit_concurrency=settings.max_connections,
         timeout_keep_alive=int(settings.keep_alive),
         timeout_graceful_shutdown=DRAIN,
-        ssl_context_factory=lambda _config, _default: tls_context(files),
+        ssl_context_factory=lambda _config, _default: tls,
     )
 
 

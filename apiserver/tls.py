@@ -1,0 +1,101 @@
+"""TLS of the server: which protocol, whose client certificates, and a serving certificate that changes while serving.
+
+The files are looked at every few seconds. New connections get what lies there; those that are open keep what they
+began with. Source: ``kube-api.md`` 3.4 and 4.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import structlog
+
+from apiserver.auth.certificates import Files, UnusableCertificate
+
+LOOK_SECONDS = 2.0
+"""Seconds between two looks at the files: how long a new certificate may go unnoticed."""
+RENEW_SECONDS = 6 * 3600.0
+"""Seconds between two looks at how much of the certificates' life is left."""
+
+log = structlog.get_logger()
+
+
+def tls_context(files: Files) -> ssl.SSLContext:
+    """Build the server's TLS: 1.2 or newer, client certificates welcome but only of our CA.
+
+    A certificate of any other CA fails the handshake, so the application never sees one it would have to doubt.
+
+    Raises:
+        OSError: a file is missing, or certificate and key do not belong together (``ssl.SSLError`` is one).
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(files.serving, files.serving_key)
+    context.load_verify_locations(files.ca)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class ReloadingTls:
+    """The TLS context of one listener; ``renew`` replaces certificates that near their end, and may block."""
+
+    def __init__(self, files: Files, renew: Callable[[], object]) -> None:
+        self._files = files
+        self._renew = renew
+        self._watched = (files.serving, files.serving_key, files.ca)
+        self._seen = _stamps(self._watched)
+        self._current = tls_context(files)
+        self.context = tls_context(files)
+        """What the listener is given; it hands each connection on to the newest context before the handshake."""
+        self.context.sni_callback = self._hand_over
+
+    async def follow(self) -> None:
+        """Look at the files, and renew what is due, until cancelled."""
+        clock = asyncio.get_running_loop().time
+        renewed = clock()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if clock() - renewed >= RENEW_SECONDS:
+                renewed = clock()
+                await self._renew_now()
+            self.look()
+
+    def look(self) -> bool:
+        """Take over changed files; tell whether there was anything new that can be used.
+
+        What cannot be used, such as a certificate whose key is not there yet, leaves what was read before in force.
+        """
+        stamps = _stamps(self._watched)
+        if stamps == self._seen:
+            return False
+        self._seen = stamps
+        try:
+            self._current = tls_context(self._files)
+        except OSError as error:
+            log.warning("certificate not taken over", path=str(self._files.serving), error=str(error))
+            return False
+        log.info("certificate taken over", path=str(self._files.serving))
+        return True
+
+    async def _renew_now(self) -> None:
+        try:
+            await asyncio.to_thread(self._renew)
+        except (OSError, UnusableCertificate) as error:
+            log.warning("certificates not renewed", error=str(error))
+
+    def _hand_over(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = self._current
+
+
+def _stamps(paths: Sequence[Path]) -> tuple[tuple[int, int] | None, ...]:
+    return tuple(_stamp(path) for path in paths)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino
