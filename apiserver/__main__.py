@@ -14,6 +14,7 @@ import click
 _SERVER = "apiserver.commands:cli"
 _COMMANDS = {
     "serve": (_SERVER, "Run a standalone server, no cluster needed, until Ctrl-C."),
+    "issue": (_SERVER, "Print a kubeconfig for another user of a standalone server."),
     "demo": (_SERVER, "Tell the life of a package with kubectl and git."),
     "fn": ("krm.cli.fn:cli", "Run functions on packages in local folders."),
     "pkg": ("krm.cli.pkg:cli", "Start, compare, update and merge packages in local folders."),

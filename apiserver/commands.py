@@ -3,6 +3,7 @@
 They choose a composition root, give it the settings, and turn expected failures into one sentence and an exit code.
 """
 
+import datetime as dt
 import functools
 import os
 import shlex
@@ -17,6 +18,7 @@ from pydantic_settings import SettingsError
 from apiserver import serving
 from apiserver.auth.audit_log import AuditLogUnusable
 from apiserver.auth.certificates import Files, UnusableCertificate
+from apiserver.auth.issuing import NotIssued, user_kubeconfig
 from apiserver.auth.signing_keys import UnusableKey
 from apiserver.auth.watched_file import UnusableFile
 from apiserver.logs import configure_logging
@@ -104,6 +106,24 @@ def demo(data: Data = None, port: Port = None) -> None:
     from apiserver.demo import run  # the demo is no part of a serving process
 
     sys.exit(run(data, port))
+
+
+@cli.command()
+def issue(
+    user: Annotated[str, typer.Argument(help="Name of the user.")],
+    *,
+    group: Annotated[list[str] | None, typer.Option(help="Group of the user; may be repeated.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the certificate ends.")] = 365,
+    data: Data = None,
+) -> None:
+    """Print a kubeconfig for another user of a standalone server, with a client certificate made for it.
+
+    What the user may do is what roles allow that are bound to its name or groups: kubectl create clusterrolebinding.
+    """
+    try:
+        typer.echo(user_kubeconfig(_settings(data=data).data, user, group or (), dt.timedelta(days=days)), nl=False)
+    except NotIssued as error:
+        _refuse(str(error), EXIT_REFUSED)
 
 
 def announce(settings: Settings) -> serving.Announce:

@@ -115,11 +115,13 @@ def load_authority(files: Files) -> Authority:
     return Authority(certificate, key)
 
 
-def issue_client(authority: Authority, name: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
+def issue_client(
+    authority: Authority, name: str, groups: Sequence[str] = (), life: dt.timedelta = LEAF_LIFE
+) -> tuple[bytes, bytes]:
     """Sign a client certificate for user ``name`` in ``groups``; return certificate and key in PEM."""
     organisations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([*organisations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    return _issue(authority, subject, ExtendedKeyUsageOID.CLIENT_AUTH)
+    return _issue(authority, subject, ExtendedKeyUsageOID.CLIENT_AUTH, life=life)
 
 
 def _ensure_authority(files: Files) -> Authority:
@@ -171,6 +173,7 @@ def _issue(
     subject: x509.Name,
     usage: x509.ObjectIdentifier,
     alternative: x509.SubjectAlternativeName | None = None,
+    life: dt.timedelta = LEAF_LIFE,
 ) -> tuple[bytes, bytes]:
     key = ec.generate_private_key(ec.SECP256R1())
     now = _now()
@@ -182,7 +185,7 @@ def _issue(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(min(now + LEAF_LIFE, authority.certificate.not_valid_after_utc))
+        .not_valid_after(min(now + life, authority.certificate.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)

@@ -16,16 +16,18 @@ BEARER = "porch-token"
 """Name of the user and the context that use the token."""
 
 
-def kubeconfig_for(*, server: str, ca: bytes, certificate: bytes, key: bytes, token: str = "") -> bytes:
+def kubeconfig_for(
+    *, server: str, ca: bytes, certificate: bytes, key: bytes, token: str = "", user: str = USER
+) -> bytes:
     """Compose a kubeconfig with one cluster and one user, who is current; a ``token`` adds a second user and context."""
     config: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": NAME, "cluster": {"server": server, "certificate-authority-data": _data(ca)}}],
         "users": [
-            {"name": USER, "user": {"client-certificate-data": _data(certificate), "client-key-data": _data(key)}}
+            {"name": user, "user": {"client-certificate-data": _data(certificate), "client-key-data": _data(key)}}
         ],
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": USER, "namespace": "default"}}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": user, "namespace": "default"}}],
         "current-context": NAME,
         "preferences": {},
     }
