@@ -122,7 +122,9 @@ async def parse(body: Body, definition: Definition, accepted: Sequence[str] = _B
             f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
         )
     if body.media_type == PROTOBUF_TYPE:
-        return Parsed(decode_envelope(body.data))
+        value = decode_envelope(body.data)
+        _count_keys(value)  # managed fields are JSON inside, and may be nested deep
+        return Parsed(value)
     try:
         if body.media_type == JSON_TYPE:
             return parse_json(body.data)

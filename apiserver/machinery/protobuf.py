@@ -15,6 +15,8 @@ from apiserver.machinery.protobuf_tables import KINDS, MESSAGES
 from krm.meta.errors import BadRequest, UnsupportedMediaType
 
 Json = dict[str, Any]
+Value = bytes | int | None
+"""A field as it stands in the body; None for the fixed widths, which no message of ours has."""
 
 MAGIC: Final = b"k8s\x00"
 MAX_DEPTH: Final = 32
@@ -71,25 +73,27 @@ class _Decoder:
                 decoded.setdefault(field, {})[key] = item
             elif type_.startswith("list:"):
                 decoded.setdefault(field, []).append(self._value(value, type_.removeprefix("list:"), depth))
-            elif (single := self._value(value, type_, depth)) not in (None, "", 0, {}) or type_ in _POINTERS:
+            elif (single := self._value(value, type_.removeprefix("*"), depth)) not in _EMPTY or type_.startswith("*"):
                 decoded[field] = single
         return decoded
 
-    def _map_entry(self, data: bytes | int, type_: str) -> tuple[str, str]:
+    def _map_entry(self, data: Value, type_: str) -> tuple[str, Any]:
         fields = dict(self._fields(_as_bytes(data)))
         value = self._value(fields.get(2, b""), type_, 0)
         return _text(_as_bytes(fields.get(1, b""))), value
 
-    def _value(self, value: bytes | int, type_: str, depth: int) -> Any:
+    def _value(self, value: Value, type_: str, depth: int) -> Any:
         if scalar := _SCALARS.get(type_):
             return scalar(value)
         if type_ in ("time", "microtime"):
             return _time(self.message(_as_bytes(value), "Time", depth + 1), micro=type_ == "microtime")
         if type_ == "fieldsV1":
             return _json(self.message(_as_bytes(value), "FieldsV1", depth + 1).get("raw", ""))
+        if type_ == "strings":
+            return self.message(_as_bytes(value), "Strings", depth + 1).get("items", [])
         return self.message(_as_bytes(value), type_, depth + 1)
 
-    def _fields(self, data: bytes) -> Iterator[tuple[int, bytes | int]]:
+    def _fields(self, data: bytes) -> Iterator[tuple[int, Value]]:
         at = 0
         while at < len(data):
             self._left -= 1
@@ -109,7 +113,7 @@ class _Decoder:
                 raise BadRequest(f"the protobuf body uses wire type {wire}")
             if at + size > len(data):
                 raise BadRequest("the protobuf body ends too early")
-            yield tag >> 3, data[at : at + size]
+            yield tag >> 3, data[at : at + size] if wire == _BYTES else None
             at += size
 
 
@@ -126,22 +130,22 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise BadRequest("the protobuf body holds an over-long number")
 
 
-def _as_bytes(value: bytes | int) -> bytes:
-    if isinstance(value, int):
+def _as_bytes(value: Value) -> bytes:
+    if not isinstance(value, bytes):
         raise BadRequest("the protobuf body holds a number where bytes are expected")
     return value
 
 
-def _text(value: bytes | int) -> str:
+def _text(value: Value) -> str:
     try:
         return _as_bytes(value).decode()
     except UnicodeDecodeError as error:
         raise BadRequest("the protobuf body holds text that is not UTF-8") from error
 
 
-def _integer(value: bytes | int) -> int:
-    if isinstance(value, bytes):
-        raise BadRequest("the protobuf body holds bytes where a number is expected")
+def _integer(value: Value) -> int:
+    if not isinstance(value, int):
+        raise BadRequest("the protobuf body holds something else where a number is expected")
     return value - 2**64 if value >= 2**63 else value
 
 
@@ -163,12 +167,10 @@ def _time(parts: Json, *, micro: bool) -> str | None:
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds" if micro else "seconds") + "Z"
 
 
-_SCALARS: Final[dict[str, Callable[[bytes | int], Any]]] = {
+_SCALARS: Final[dict[str, Callable[[Value], Any]]] = {
     "string": _text,
     "bytes": lambda value: base64.b64encode(_as_bytes(value)).decode(),
     "int": _integer,
-    "*int": _integer,
     "bool": lambda value: bool(_integer(value)),
-    "*bool": lambda value: bool(_integer(value)),
 }
-_POINTERS: Final = frozenset({"*int", "*bool"})
+_EMPTY: Final[tuple[Any, ...]] = (None, "", 0, {})

@@ -1,7 +1,8 @@
 """Field tables of the protobuf messages we decode: number → (JSON name, type).
 
-Types: a scalar (``string bytes int bool time microtime fieldsV1``; ``*int``, ``*bool`` keep zero and false),
-another message's name, ``list:<type>`` or ``map:<scalar>``. Source: ``kube-api.md`` 1.9.
+Types: a scalar (``string bytes int bool time microtime fieldsV1 strings``), another message's name, ``list:<type>`` or
+``map:<scalar>``. What is empty counts as absent unless a ``*`` stands before its type: those are pointers to clients, and zero,
+false, "" and {} mean something. ``strings`` is a message that stands for a list of texts. Source: ``kube-api.md`` 1.9.
 """
 
 from collections.abc import Mapping
@@ -10,12 +11,14 @@ from typing import Final
 Table = Mapping[int, tuple[str, str]]
 
 _METADATA: Final = ("metadata", "ObjectMeta")
+_ACCESS_STATUS: Final = ("status", "SubjectAccessReviewStatus")
 
 MESSAGES: Final[Mapping[str, Table]] = {
     "Unknown": {1: ("typeMeta", "TypeMeta"), 2: ("raw", "bytes"), 3: ("contentEncoding", "string")},
     "TypeMeta": {1: ("apiVersion", "string"), 2: ("kind", "string")},
     "Time": {1: ("seconds", "int"), 2: ("nanos", "int")},
     "FieldsV1": {1: ("raw", "bytes")},
+    "Strings": {1: ("items", "list:string")},
     "ObjectMeta": {
         1: ("name", "string"),
         2: ("generateName", "string"),
@@ -99,17 +102,34 @@ MESSAGES: Final[Mapping[str, Table]] = {
         8: ("count", "int"),
         9: ("type", "string"),
         10: ("eventTime", "microtime"),
-        11: ("series", "EventSeries"),
+        11: ("series", "*EventSeries"),
         12: ("action", "string"),
         13: ("related", "ObjectReference"),
         14: ("reportingComponent", "string"),
         15: ("reportingInstance", "string"),
     },
+    "EventV1": {
+        1: _METADATA,
+        2: ("eventTime", "microtime"),
+        3: ("series", "*EventSeries"),
+        4: ("reportingController", "string"),
+        5: ("reportingInstance", "string"),
+        6: ("action", "string"),
+        7: ("reason", "string"),
+        8: ("regarding", "ObjectReference"),
+        9: ("related", "ObjectReference"),
+        10: ("note", "string"),
+        11: ("type", "string"),
+        12: ("deprecatedSource", "EventSource"),
+        13: ("deprecatedFirstTimestamp", "time"),
+        14: ("deprecatedLastTimestamp", "time"),
+        15: ("deprecatedCount", "int"),
+    },
     "EventSource": {1: ("component", "string"), 2: ("host", "string")},
     "EventSeries": {1: ("count", "int"), 2: ("lastObservedTime", "microtime")},
     "Lease": {1: _METADATA, 2: ("spec", "LeaseSpec")},
     "LeaseSpec": {
-        1: ("holderIdentity", "string"),
+        1: ("holderIdentity", "*string"),
         2: ("leaseDurationSeconds", "*int"),
         3: ("acquireTime", "microtime"),
         4: ("renewTime", "microtime"),
@@ -117,14 +137,82 @@ MESSAGES: Final[Mapping[str, Table]] = {
         6: ("strategy", "string"),
         7: ("preferredHolder", "string"),
     },
+    "SelfSubjectAccessReview": {1: _METADATA, 2: ("spec", "SelfSubjectAccessReviewSpec"), 3: _ACCESS_STATUS},
+    "SelfSubjectAccessReviewSpec": {
+        1: ("resourceAttributes", "*ResourceAttributes"),
+        2: ("nonResourceAttributes", "*NonResourceAttributes"),
+    },
+    "SubjectAccessReview": {1: _METADATA, 2: ("spec", "SubjectAccessReviewSpec"), 3: _ACCESS_STATUS},
+    "SubjectAccessReviewSpec": {
+        1: ("resourceAttributes", "*ResourceAttributes"),
+        2: ("nonResourceAttributes", "*NonResourceAttributes"),
+        3: ("user", "string"),
+        4: ("groups", "list:string"),
+        5: ("extra", "map:strings"),
+        6: ("uid", "string"),
+    },
+    "SubjectAccessReviewStatus": {
+        1: ("allowed", "bool"),
+        2: ("reason", "string"),
+        3: ("evaluationError", "string"),
+        4: ("denied", "bool"),
+    },
+    "ResourceAttributes": {
+        1: ("namespace", "string"),
+        2: ("verb", "string"),
+        3: ("group", "string"),
+        4: ("version", "string"),
+        5: ("resource", "string"),
+        6: ("subresource", "string"),
+        7: ("name", "string"),
+        8: ("fieldSelector", "SelectorAttributes"),
+        9: ("labelSelector", "SelectorAttributes"),
+    },
+    "SelectorAttributes": {1: ("rawSelector", "string"), 2: ("requirements", "list:Requirement")},
+    "Requirement": {1: ("key", "string"), 2: ("operator", "string"), 3: ("values", "list:string")},
+    "NonResourceAttributes": {1: ("path", "string"), 2: ("verb", "string")},
+    "SelfSubjectRulesReview": {1: _METADATA, 2: ("spec", "SelfSubjectRulesReviewSpec")},
+    "SelfSubjectRulesReviewSpec": {1: ("namespace", "string")},
+    "SelfSubjectReview": {1: _METADATA},
+    "TokenReview": {1: _METADATA, 2: ("spec", "TokenReviewSpec")},
+    "TokenReviewSpec": {1: ("token", "string"), 2: ("audiences", "list:string")},
+    "TokenRequest": {1: _METADATA, 2: ("spec", "TokenRequestSpec")},
+    "TokenRequestSpec": {
+        1: ("audiences", "list:string"),
+        3: ("boundObjectRef", "*BoundObjectReference"),
+        4: ("expirationSeconds", "*int"),
+    },
+    "BoundObjectReference": {
+        1: ("kind", "string"),
+        2: ("apiVersion", "string"),
+        3: ("name", "string"),
+        4: ("uid", "string"),
+    },
+    "Role": {1: _METADATA, 2: ("rules", "list:PolicyRule")},
+    "ClusterRole": {1: _METADATA, 2: ("rules", "list:PolicyRule"), 3: ("aggregationRule", "*AggregationRule")},
+    "PolicyRule": {
+        1: ("verbs", "list:string"),
+        2: ("apiGroups", "list:string"),
+        3: ("resources", "list:string"),
+        4: ("resourceNames", "list:string"),
+        5: ("nonResourceURLs", "list:string"),
+    },
+    "AggregationRule": {1: ("clusterRoleSelectors", "list:LabelSelector")},
+    "LabelSelector": {1: ("matchLabels", "map:string"), 2: ("matchExpressions", "list:Requirement")},
+    "RoleBinding": {1: _METADATA, 2: ("subjects", "list:Subject"), 3: ("roleRef", "RoleRef")},
+    "Subject": {1: ("kind", "string"), 2: ("apiGroup", "string"), 3: ("name", "string"), 4: ("namespace", "string")},
+    "RoleRef": {1: ("apiGroup", "string"), 2: ("kind", "string"), 3: ("name", "string")},
+    "Scale": {1: _METADATA, 2: ("spec", "ScaleSpec"), 3: ("status", "ScaleStatus")},
+    "ScaleSpec": {1: ("replicas", "*int")},
+    "ScaleStatus": {1: ("replicas", "*int"), 2: ("selector", "string")},
     "DeleteOptions": {
         1: ("gracePeriodSeconds", "*int"),
         2: ("preconditions", "Preconditions"),
         3: ("orphanDependents", "*bool"),
-        4: ("propagationPolicy", "string"),
+        4: ("propagationPolicy", "*string"),
         5: ("dryRun", "list:string"),
     },
-    "Preconditions": {1: ("uid", "string"), 2: ("resourceVersion", "string")},
+    "Preconditions": {1: ("uid", "*string"), 2: ("resourceVersion", "*string")},
 }
 
 KINDS: Final[Mapping[tuple[str, str], str]] = {
@@ -133,6 +221,19 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("v1", "Namespace"): "Namespace",
     ("v1", "ServiceAccount"): "ServiceAccount",
     ("v1", "Event"): "Event",
+    ("events.k8s.io/v1", "Event"): "EventV1",
     ("coordination.k8s.io/v1", "Lease"): "Lease",
+    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): "SelfSubjectAccessReview",
+    ("authorization.k8s.io/v1", "SubjectAccessReview"): "SubjectAccessReview",
+    ("authorization.k8s.io/v1", "LocalSubjectAccessReview"): "SubjectAccessReview",
+    ("authorization.k8s.io/v1", "SelfSubjectRulesReview"): "SelfSubjectRulesReview",
+    ("authentication.k8s.io/v1", "SelfSubjectReview"): "SelfSubjectReview",
+    ("authentication.k8s.io/v1", "TokenReview"): "TokenReview",
+    ("authentication.k8s.io/v1", "TokenRequest"): "TokenRequest",
+    ("rbac.authorization.k8s.io/v1", "Role"): "Role",
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): "ClusterRole",
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): "RoleBinding",
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): "RoleBinding",
+    ("autoscaling/v1", "Scale"): "Scale",
 }
 """(apiVersion, kind) → message."""

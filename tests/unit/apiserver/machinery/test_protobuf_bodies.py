@@ -108,6 +108,121 @@ def test_delete_options_come_with_whatever_group_they_like() -> None:
     assert decoded["dryRun"] == ["All"]
 
 
+def test_an_access_review_says_who_wants_what() -> None:
+    wanted = field(1, "ns") + field(2, "get") + field(5, "pods")
+    extra = field(5, entry("scopes", field(1, "a") + field(1, "b")))
+    spec = field(1, wanted) + field(3, "bob") + field(4, "g1") + field(4, "g2") + extra
+    raw = field(1, b"") + field(2, spec) + field(3, field(1, 0))
+
+    review = decode_envelope(envelope("authorization.k8s.io/v1", "SubjectAccessReview", raw))
+
+    assert review["spec"] == {
+        "resourceAttributes": {"namespace": "ns", "verb": "get", "resource": "pods"},
+        "user": "bob",
+        "groups": ["g1", "g2"],
+        "extra": {"scopes": ["a", "b"]},
+    }
+    assert "status" not in review
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "raw", "expected"),
+    [
+        pytest.param(
+            "authorization.k8s.io/v1",
+            "SelfSubjectAccessReview",
+            field(2, field(2, field(1, "/metrics") + field(2, "get"))),
+            {"spec": {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}},
+            id="self-access",
+        ),
+        pytest.param(
+            "authorization.k8s.io/v1",
+            "SelfSubjectAccessReview",
+            field(2, field(1, b"")),
+            {"spec": {"resourceAttributes": {}}},
+            id="empty-attributes-are-attributes",
+        ),
+        pytest.param(
+            "authorization.k8s.io/v1",
+            "SelfSubjectRulesReview",
+            field(2, field(1, "ns")),
+            {"spec": {"namespace": "ns"}},
+            id="rules",
+        ),
+        pytest.param("authentication.k8s.io/v1", "SelfSubjectReview", field(1, b""), {}, id="whoami"),
+        pytest.param(
+            "authentication.k8s.io/v1",
+            "TokenReview",
+            field(2, field(1, "secret") + field(2, "here")),
+            {"spec": {"token": "secret", "audiences": ["here"]}},
+            id="token-review",
+        ),
+        pytest.param(
+            "authentication.k8s.io/v1",
+            "TokenRequest",
+            field(2, field(1, "a") + field(3, field(1, "Secret") + field(4, "u")) + field(4, 3600)),
+            {
+                "spec": {
+                    "audiences": ["a"],
+                    "boundObjectRef": {"kind": "Secret", "uid": "u"},
+                    "expirationSeconds": 3600,
+                }
+            },
+            id="token-request",
+        ),
+        pytest.param(
+            "rbac.authorization.k8s.io/v1",
+            "Role",
+            field(1, field(1, "r")) + field(2, field(1, "get") + field(2, "") + field(3, "pods")),
+            {"metadata": {"name": "r"}, "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]},
+            id="role-of-the-core-group",
+        ),
+        pytest.param(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRole",
+            field(3, field(1, field(1, entry("aggregate", "yes")))),
+            {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"aggregate": "yes"}}]}},
+            id="aggregated-role",
+        ),
+        pytest.param(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRoleBinding",
+            field(2, field(1, "User") + field(3, "bob")) + field(3, field(2, "ClusterRole") + field(3, "view")),
+            {"subjects": [{"kind": "User", "name": "bob"}], "roleRef": {"kind": "ClusterRole", "name": "view"}},
+            id="binding",
+        ),
+        pytest.param(
+            "coordination.k8s.io/v1",
+            "Lease",
+            field(2, field(1, "") + field(2, 15) + field(4, field(1, 1767323045) + field(2, 5000)) + field(5, 0)),
+            {
+                "spec": {
+                    "holderIdentity": "",
+                    "leaseDurationSeconds": 15,
+                    "renewTime": "2026-01-02T03:04:05.000005Z",
+                    "leaseTransitions": 0,
+                }
+            },
+            id="lease-given-back",
+        ),
+        pytest.param(
+            "events.k8s.io/v1",
+            "Event",
+            field(4, "c") + field(8, field(1, "ConfigMap") + field(3, "x")) + field(10, "note") + field(15, 0),
+            {"reportingController": "c", "regarding": {"kind": "ConfigMap", "name": "x"}, "note": "note"},
+            id="event",
+        ),
+        pytest.param("autoscaling/v1", "Scale", field(2, field(1, 0)), {"spec": {"replicas": 0}}, id="scaled-to-none"),
+    ],
+)
+def test_every_kind_that_typed_clients_send_has_a_table(
+    api_version: str, kind: str, raw: bytes, expected: dict[str, object]
+) -> None:
+    decoded = decode_envelope(envelope(api_version, kind, raw))
+
+    assert decoded == {"apiVersion": api_version, "kind": kind, **expected}
+
+
 def test_unknown_fields_are_skipped() -> None:
     raw = field(1, field(1, "n")) + field(99, b"x") + varint(98 << 3 | 1) + b"12345678" + varint(97 << 3 | 5) + b"1234"
 
@@ -130,6 +245,9 @@ def test_kinds_without_a_table_are_refused_with_415() -> None:
         pytest.param(envelope("v1", "ConfigMap", field(1, field(1, b"\xff\xfe"))), id="not-utf-8"),
         pytest.param(envelope("v1", "ConfigMap", field(4, b"x")), id="bytes-for-bool"),
         pytest.param(envelope("v1", "ConfigMap", b"\x0b"), id="group-wire-type"),
+        pytest.param(envelope("v1", "ConfigMap", varint(4 << 3 | 1) + b"12345678"), id="fixed-width-for-bool"),
+        pytest.param(envelope("v1", "Secret", varint(3 << 3 | 5) + b"1234"), id="fixed-width-for-text"),
+        pytest.param(envelope("v1", "ConfigMap", field(2, "")[:-1] + b"\x7f"), id="truncated-map"),
         pytest.param(envelope("v1", "Event", field(6, field(1, 2**62))), id="time-out-of-range"),
         pytest.param(envelope("v1", "ConfigMap", field(99, 0) * (MAX_FIELDS + 1)), id="too-many-fields"),
     ],
