@@ -25,11 +25,16 @@ UNREAD_CHECK_SECONDS = 15.0
 FIELD_OVERHEAD = 4
 """Bytes a field has on the wire beside its name and value: colon, space, line end."""
 
+_VERSIONS = ("1.1", "1.0")
 _REFUSAL = b"request header fields too large"
 
 
 class HeadTooLarge(Exception):
     """A request line with its header fields exceeds the limits."""
+
+
+class UnknownVersion(Exception):
+    """A request of HTTP/0.9, which has no answers with a head, or of one that is not known."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -98,7 +103,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Hand the request on."""
+        """Hand the request on, if it is one of a version that we speak."""
+        if self.parser.get_http_version() not in _VERSIONS:
+            raise UnknownVersion
         self._head_open = False
         self._stop_head_timer()
         super().on_headers_complete()

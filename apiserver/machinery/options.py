@@ -17,6 +17,7 @@ from krm.meta.errors import (
     forbidden_value,
     invalid_value,
     not_supported_value,
+    required_value,
 )
 from krm.meta.selectors import FieldSelector, LabelSelector
 
@@ -56,13 +57,12 @@ def list_options(query: Query) -> ListOptions:
     revision, match, token = _revision(query), text(query, "resourceVersionMatch"), text(query, "continue")
     causes = _match_causes(revision, match, token)
     if "sendInitialEvents" in query:
-        causes.append(forbidden_value("sendInitialEvents", "it is for watches only"))
+        causes.append(forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     _refuse("ListOptions", causes)
+    integer(query, "timeoutSeconds")  # what bounds a list is timeout, but nonsense is refused
     if token and revision not in ("", "0"):
         raise BadRequest("specifying resource version is not allowed when using continue")
-    limit = integer(query, "limit") or 0
-    if limit < 0:
-        raise BadRequest("limit must not be negative")
+    limit = max(0, integer(query, "limit") or 0)
     return ListOptions(
         labels=LabelSelector.parse(text(query, "labelSelector")),
         fields=FieldSelector.parse(text(query, "fieldSelector")),
@@ -83,9 +83,9 @@ def _match_causes(revision: str, match: str, token: str) -> list[Cause]:
     if token:
         causes.append(forbidden_value(field, f"{field} is forbidden when continue is provided"))
     if match not in _MATCHES:
-        causes.append(not_supported_value(field, match, _MATCHES))
+        causes.append(not_supported_value(field, match, (*_MATCHES, "")))
     elif match == "Exact" and revision == "0":
-        causes.append(forbidden_value(field, f'{field} "Exact" is forbidden for resourceVersion "0"'))
+        causes.append(forbidden_value(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
     return causes
 
 
@@ -96,23 +96,28 @@ def watch_options(query: Query, *, name: str = "") -> WatchOptions:
         Invalid: sendInitialEvents and resourceVersionMatch do not go together.
         BadRequest: a selector or revision that cannot be read.
     """
-    match = text(query, "resourceVersionMatch")
+    match_field = "resourceVersionMatch"
+    match = text(query, match_field)
     initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
     causes = []
+    if text(query, "continue"):
+        causes.append(forbidden_value(match_field, f"{match_field} is forbidden when continue is provided"))
     if initial is None and match:
         causes.append(
             forbidden_value(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                match_field,
+                f"{match_field} is forbidden for watch unless sendInitialEvents is provided",
             )
         )
     if initial is not None and match != "NotOlderThan":
         causes.append(
             forbidden_value(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                match_field,
+                f"sendInitialEvents requires setting {match_field} to NotOlderThan",
             )
         )
+        if match:
+            causes.append(not_supported_value(match_field, match, ("NotOlderThan",)))
     _refuse("ListOptions", causes)
     fields = FieldSelector.parse(text(query, "fieldSelector"))
     if name:
@@ -132,30 +137,36 @@ def stream_options(query: Query) -> StreamOptions:
     return StreamOptions(flag(query, "allowWatchBookmarks"), timeout if timeout and timeout > 0 else None)
 
 
-def write_options(query: Query, kind: str, agent: str) -> WriteOptions:
-    """Read the options of a create, update or patch; ``kind`` names them (CreateOptions …).
+def write_options(query: Query, kind: str, agent: str, *, apply: bool = False) -> WriteOptions:
+    """Read the options of a create, update or patch; ``kind`` names them (CreateOptions …), ``apply`` tells apply from patch.
 
     Raises:
-        Invalid: an unknown dryRun or fieldValidation, a bad fieldManager, force without apply.
+        Invalid: an unknown dryRun or fieldValidation, a bad fieldManager, none for apply, force without apply.
     """
     manager = text(query, "fieldManager")
     validation = text(query, "fieldValidation")
     causes = _dry_run_causes(query.get("dryRun", ()))
     if validation and validation not in _VALIDATIONS:
-        causes.append(not_supported_value("fieldValidation", validation, _VALIDATIONS))
+        causes.append(not_supported_value("fieldValidation", validation, ("", *_VALIDATIONS)))
     if len(manager) > _MANAGER_LENGTH:
         causes.append(
             Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_LENGTH} bytes", "fieldManager")
         )
     elif not manager.isprintable():
-        causes.append(invalid_value("fieldManager", manager, "should only contain printable characters"))
-    if kind == "PatchOptions" and "force" in query:
+        position, character = next((at, each) for at, each in enumerate(manager) if not each.isprintable())
+        why = f"invalid character U+{ord(character):04X} (at position {position})"
+        causes.append(invalid_value("fieldManager", manager, why))
+    if apply and not manager:
+        causes.append(required_value("fieldManager", "is required for apply patch"))
+    if kind == "PatchOptions" and "force" in query and not apply:
         causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
     _refuse(kind, causes)
     return WriteOptions(
         dry_run=bool(query.get("dryRun")),
         field_manager=manager or agent.partition("/")[0][:_MANAGER_LENGTH],
         field_validation=validation or "Warn",
+        operation="Apply" if apply else "Update",
+        force=apply and flag(query, "force"),
     )
 
 
@@ -192,9 +203,10 @@ def delete_options(query: Query, body: Json | None) -> DeleteOptions:
 
 
 def _check_delete_types(given: Json) -> None:
-    preconditions, dry_run = given.get("preconditions") or {}, given.get("dryRun") or []
-    if not isinstance(preconditions, dict) or not isinstance(dry_run, list):
+    preconditions, dry_run = given.get("preconditions"), given.get("dryRun")
+    if not isinstance(preconditions, dict | None) or not isinstance(dry_run, list | None):
         raise BadRequest("DeleteOptions: preconditions must be an object and dryRun a list")
+    preconditions, dry_run = preconditions or {}, dry_run or []
     fields: list[tuple[str, Any, type]] = [
         ("propagationPolicy", given.get("propagationPolicy"), str),
         ("orphanDependents", given.get("orphanDependents"), bool),
@@ -226,7 +238,8 @@ def _dry_run_causes(values: Sequence[str]) -> list[Cause]:
 def _revision(query: Query) -> str:
     revision = text(query, "resourceVersion")
     if revision and not _REVISION.fullmatch(revision):
-        raise BadRequest(f"invalid resource version {revision[:64]!r}: it must be a decimal number from this server")
+        why = f'Invalid value: "{revision[:64]}": it must be a decimal number from this server'
+        raise BadRequest(f"invalid resource version: resourceVersion: {why}")
     return revision
 
 
