@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from apiserver.machinery.apply.typed import Type, compile_type
 from apiserver.machinery.schema import CompiledSchema
 from krm.meta.errors import Cause, ResourceName
 
@@ -83,6 +84,8 @@ class Definition:
     """What every client of a deprecated version is warned with."""
     served_as: ResourceName | None = None
     """The resource that a subresource of another kind (a Scale) is part of; None: the kind's own."""
+    initial: Json = field(default_factory=dict)
+    """What an object of the kind always has, whoever creates it: nobody is recorded as the author of these fields."""
     prepare: Callable[[Json, Json | None], None] | None = None
     validate: Callable[[Json, Json | None], Sequence[Cause]] | None = None
 
@@ -94,6 +97,11 @@ class Definition:
             SchemaError: it cannot be compiled.
         """
         return CompiledSchema(self.schema, custom=self.custom)
+
+    @cached_property
+    def owned(self) -> Type:
+        """What field ownership needs to know of the kind; compiled at the first write and shared by all doors to it."""
+        return compile_type(self.schema)
 
     @property
     def resource(self) -> ResourceName:

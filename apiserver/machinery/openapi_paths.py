@@ -24,7 +24,7 @@ from apiserver.machinery.rest import Resource, Served
 Json = dict[str, Any]
 
 MEDIA: Final = ("application/json", "application/yaml")
-PATCH_MEDIA: Final = ("application/json-patch+json", "application/merge-patch+json")
+PATCH_MEDIA: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 STREAM: Final = "application/json;stream=watch"
 

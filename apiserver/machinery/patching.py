@@ -7,13 +7,14 @@ from typing import Any
 
 import orjson
 
+from apiserver.machinery.apply.reading import APPLY_PATCH
 from apiserver.machinery.decode import Body, Parsed, admit_patched, parse_json, unreadable
 from apiserver.machinery.definition import Definition, Json
-from apiserver.machinery.patch import json_patch, merge_patch
+from apiserver.machinery.patch import json_patch, merge_patch, unknown_members
 from apiserver.machinery.rest import Change, WriteOptions
 from apiserver.machinery.schema import CompiledSchema
 from apiserver.machinery.strategic import strategic_merge
-from krm.meta.errors import BadRequest, UnsupportedMediaType
+from krm.meta.errors import BadRequest, Cause, Invalid, UnsupportedMediaType
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -31,8 +32,7 @@ def read_patch(body: Body, definition: Definition, schema: CompiledSchema, optio
     """
     merge = _merge_of(body, definition)
     parsed = _parsed(body, definition)
-    if parsed.duplicates:
-        _report_duplicates(parsed, options)
+    _report(_oddities(parsed, body), options)
 
     def change(current: Json) -> Json:
         again = WriteOptions(field_validation=options.field_validation)
@@ -50,7 +50,7 @@ def _merge_of(body: Body, definition: Definition) -> Any:
         return merge_patch
     if body.media_type == STRATEGIC_PATCH and definition.strategic:
         return lambda current, patch: strategic_merge(current, patch, definition.merge_keys)
-    accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if definition.strategic else [])]
+    accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if definition.strategic else []), APPLY_PATCH]
     raise UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     )
@@ -68,9 +68,16 @@ def _parsed(body: Body, definition: Definition) -> Parsed:
     return parsed
 
 
-def _report_duplicates(parsed: Parsed, options: WriteOptions) -> None:
+def _oddities(parsed: Parsed, body: Body) -> list[str]:
     problems = [f'duplicate field "{path}"' for path in parsed.duplicates]
-    if options.field_validation == "Strict":
-        raise BadRequest(f"error decoding patch: strict decoding error: {', '.join(problems)}")
+    if body.media_type == JSON_PATCH:
+        problems += [f'json patch unknown field "{path}"' for path in unknown_members(parsed.value)]
+    return problems
+
+
+def _report(problems: list[str], options: WriteOptions) -> None:
+    if problems and options.field_validation == "Strict":
+        message = f"Invalid value: strict decoding error: {', '.join(problems)}"
+        raise Invalid.of("", "", "", [Cause("FieldValueInvalid", message, "patch")])
     if options.field_validation == "Warn":
         options.warnings.extend(problems)

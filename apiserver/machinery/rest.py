@@ -4,7 +4,7 @@ A resource is an object with a ``definition`` that implements any of these proto
 items whose bytes are ready to serve; only writes handle decoded objects. Source: ``kube-api.md`` 1.3 and 2.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,7 +13,7 @@ from krm.meta.selectors import FieldSelector, LabelSelector
 
 Json = dict[str, Any]
 Change = Callable[[Json], Json]
-"""A copy of the stored object → the wanted object: PUT, any PATCH, later server-side apply."""
+"""A copy of the stored object ({}: there is none) → the wanted object: PUT, any PATCH, server-side apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,13 @@ class WriteOptions:
     field_validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    operation: str = "Update"
+    """Apply: the change is a server-side apply, whose result says in managedFields who manages what, and which creates
+    an object that is missing."""
+    force: bool = False
+    """An apply takes fields from those who manage them."""
+    before_create: Callable[[], Awaitable[None]] | None = None
+    """To be awaited before a change creates an object: raises Forbidden if its author may not."""
 
 
 @dataclass(frozen=True, slots=True)

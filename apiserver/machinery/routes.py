@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Receive
 from starlette.types import Scope as AsgiScope
 
 from apiserver.machinery.access import Authorize
+from apiserver.machinery.apply.ownership import Ownership
+from apiserver.machinery.apply.reading import APPLY_PATCH, read_apply
 from apiserver.machinery.collection import delete_collection
 from apiserver.machinery.decode import (
     JSON_TYPE,
@@ -59,7 +61,7 @@ from apiserver.machinery.rest import (
 from apiserver.machinery.table import Columns, Include, metadata_only, now, table_head
 from apiserver.machinery.warnings import Warned, warning_headers
 from apiserver.machinery.watch import FailedWatch, Frames, WatchStream
-from krm.meta.errors import BadRequest, Expired, MethodNotAllowed, NotFound, Timeout
+from krm.meta.errors import BadRequest, Expired, MethodNotAllowed, MethodNotServed, NotFound, NotServed, Timeout
 
 _ROWS_AT_ONCE = 250
 """Rows built for the first time before other requests get a turn; about 5 ms."""
@@ -124,12 +126,14 @@ class Endpoint:
         self._subresource_creater = resource if isinstance(resource, SubresourceCreater) else None
         self._updater = resource if isinstance(resource, Updater) else None
         self._deleter = resource if isinstance(resource, Deleter) else None
+        self._has_items = bool(self._getter or self._updater or self._deleter)
         self._deleted_as_object = deleted_as_object
         self._body_limit = body_limit
         self._stopping = stopping
         self._meter = meter
         self._deprecated = warning_headers([self.definition.deprecation] if self.definition.deprecation else ())
         self._schema = self.definition.compiled
+        self._ownership = Ownership(self.definition, subresource)
         self._columns = Columns(self.definition)
         verbs: dict[str, Callable[[Call], Awaitable[ASGIApp]]] = {
             "get": self._get,
@@ -150,6 +154,8 @@ class Endpoint:
             StatusError: what the client is told instead.
         """
         verb = self._verbs.get(call.info.verb)
+        if call.info.name and not self.subresource and not self._has_items:
+            raise NotServed
         if verb is None:
             raise self._unsupported(call.info.verb)
         answer = await verb(call)
@@ -237,7 +243,7 @@ class Endpoint:
         return None if self._creater is None or call.info.name else partial(self._creater.create, call.scope)
 
     async def _put(self, call: Call) -> ASGIApp:
-        if self._updater is None:
+        if self._updater is None or not call.info.name:
             raise self._unsupported("update")
         form = call.form(Shape.ITEM)
         options = write_options(call.query, "UpdateOptions", call.header(b"user-agent"))
@@ -250,11 +256,16 @@ class Endpoint:
         return await self._changed(call, self._updater, replace, options, form)
 
     async def _patch(self, call: Call) -> ASGIApp:
-        if self._updater is None:
+        if self._updater is None or not call.info.name:
             raise self._unsupported("patch")
         form = call.form(Shape.ITEM)
-        options = write_options(call.query, "PatchOptions", call.header(b"user-agent"))
         body = await read_body(call.asgi, call.receive, self._body_limit)
+        applies = body.media_type == APPLY_PATCH
+        options = write_options(call.query, "PatchOptions", call.header(b"user-agent"), apply=applies)
+        if applies:
+            applied = await read_apply(body, self._ownership, options)
+            change = partial(self._checked, call, applied)
+            return await self._changed(call, self._updater, change, options, form)
         patch = read_patch(body, self.definition, self._schema, options)
 
         def apply(current: Json) -> Json:
@@ -269,9 +280,16 @@ class Endpoint:
 
         return await self._changed(call, self._updater, apply, options, form)
 
+    def _checked(self, call: Call, change: Change, current: Json) -> Json:
+        """Make a change, and check that it is for the object of the URL."""
+        wanted = change(current)
+        self._check_name(call, wanted)
+        return wanted
+
     async def _changed(
         self, call: Call, resource: Updater, change: Change, options: WriteOptions, form: Form
     ) -> ASGIApp:
+        options.before_create = partial(call.authorize_also, "create")
         item, created = await resource.update(call.scope, call.info.name, change, options)
         status = 201 if created else 200
         return await self._answer(call, item, form, status=status, headers=warning_headers(options.warnings))
@@ -323,18 +341,16 @@ class Endpoint:
         metadata = wanted["metadata"]
         name = metadata.get("name") or ""
         if not name:
-            metadata["name"] = call.info.name
-        elif name != call.info.name:
+            why = "was undeterminable: name must be provided"
+            raise BadRequest(f"the name of the object ({call.info.name} based on URL) {why}")
+        if name != call.info.name:
             raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
         self._check_namespace(call, wanted)
 
     def _check_namespace(self, call: Call, wanted: Json) -> None:
         given = wanted["metadata"].get("namespace") or ""
         if self.definition.namespaced and given not in ("", call.info.namespace):
-            raise BadRequest(
-                f"the namespace of the provided object does not match the namespace sent on the request: {given!r} and "
-                f"{call.info.namespace!r}"
-            )
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
     async def _answer(self, call: Call, item: Item, form: Form, *, status: int = 200, headers: Headers = ()) -> Reply:
         if form.view is View.OBJECT:
@@ -345,9 +361,7 @@ class Endpoint:
         return await formatted([shown], form, status=status, headers=headers)
 
     def _unsupported(self, verb: str) -> MethodNotAllowed:
-        resource = self.definition.resource
-        where = f"{resource}/{self.subresource}" if self.subresource else str(resource)
-        return MethodNotAllowed(f'{verb} is not supported on resources of kind "{where}"')
+        return MethodNotAllowed.of(self.definition.resource, verb) if self.definition.custom else MethodNotServed()
 
 
 def _include(call: Call, form: Form) -> Include:

@@ -120,6 +120,7 @@ def namespace_definition() -> Definition:
         generation=False,
         label_name=True,
         delete_collection=False,
+        initial={"spec": {"finalizers": [NAMESPACE_FINALIZER]}, "status": {}},
         prepare=_prepare_namespace,
         validate=_validate_namespace,
     )

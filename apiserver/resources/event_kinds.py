@@ -26,6 +26,9 @@ Form = Callable[[Json], Json]
 Extract = Callable[[Json], Any]
 
 _REFERENCE: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_CORE_TEXTS: Final = ("reportingComponent", "reportingInstance")
+_CORE_TIMES: Final = ("eventTime", "firstTimestamp", "lastTimestamp")
+_V1_TIMES: Final = ("eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp")
 _TYPES: Final = ("Normal", "Warning")
 _FIXED: Final = (
     "involvedObject",
@@ -62,6 +65,7 @@ def event_definition() -> Definition:
         unconditional_update=True,
         create_on_update=True,
         generation=False,
+        initial={"source": {}, **dict.fromkeys(_CORE_TIMES), **dict.fromkeys(_CORE_TEXTS, "")},
         prepare=_prepare_core,
         validate=lambda new, _old: list(_core_problems(new, "reportingComponent")),
     )
@@ -86,6 +90,7 @@ def event_v1_definition() -> Definition:
         create_on_update=True,
         generation=False,
         stored_as=ResourceName("events"),
+        initial={"regarding": {}, "deprecatedSource": {}, **dict.fromkeys(_V1_TIMES)},
         prepare=_prepare_v1,
         validate=_validate_v1,
     )
@@ -157,7 +162,7 @@ def _prepare_core(new: Json, _old: Json | None) -> None:
     for name in ("firstTimestamp", "lastTimestamp"):
         new[name] = seconds_time(new.get(name))
     new["eventTime"] = micro_time(new.get("eventTime"))
-    for name in ("reportingComponent", "reportingInstance"):
+    for name in _CORE_TEXTS:
         new[name] = new.get(name) or ""
     _prepare_series(new)
 

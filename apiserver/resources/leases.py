@@ -27,6 +27,7 @@ def lease_definition() -> Definition:
         strategic=True,
         create_on_update=True,
         generation=False,
+        initial={"spec": {}},
         prepare=_prepare,
         validate=lambda new, _old: list(_problems(new.get("spec") or {})),
     )

@@ -3,8 +3,11 @@
 Source: ``kube-api.md`` 2.3 to 2.13.
 """
 
+import functools
 from collections.abc import Awaitable, Callable
 
+from apiserver.machinery.apply.managers import APPLY
+from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import (
     Change,
@@ -83,6 +86,7 @@ class StoredObjects:
         self.definition = definition
         self._store = store
         self._schema = definition.compiled
+        self._ownerships: dict[str, Ownership] = {}
         self._namespace_check = namespace_check
         self._held = held
         self._marked = marked
@@ -116,6 +120,7 @@ class StoredObjects:
         for _ in range(1 if given else NAME_ATTEMPTS):
             warnings = WriteOptions(field_validation=options.field_validation)
             obj = prepare_create(self.definition, self._schema, wanted, scope.namespace, warnings)
+            self._ownership("").created(obj, options)
             try:
                 entry = await self._insert(obj, scope, options)
             except StaleWrite:
@@ -164,7 +169,10 @@ class StoredObjects:
             with storage_errors(self.definition, "update"):
                 entry = await self._store.get_fresh(key)
             if entry is None:
-                return await self._create_by_update(scope, name, change, options, subresource)
+                try:
+                    return await self._create_by_update(scope, name, change, options, subresource)
+                except AlreadyExists:
+                    continue
             try:
                 return await self._apply(key, entry, change, scope, options, subresource=subresource), False
             except StaleWrite:
@@ -174,8 +182,10 @@ class StoredObjects:
     async def _create_by_update(
         self, scope: Scope, name: str, change: Change, options: WriteOptions, subresource: str
     ) -> tuple[Entry, bool]:
-        if subresource or not self.definition.create_on_update:
+        if subresource or not (self.definition.create_on_update or options.operation == APPLY):
             raise NotFound.of(self.definition.resource, name)
+        if options.before_create:
+            await options.before_create()
         wanted = change({})
         wanted["metadata"].pop("resourceVersion", None)
         return await self.create(scope, wanted, options), True
@@ -186,7 +196,8 @@ class StoredObjects:
         current = self._decoded(entry)
         warnings = WriteOptions(field_validation=options.field_validation)
         wanted = change(self._decoded(entry))
-        obj = prepare_update(self.definition, self._schema, current, wanted, warnings, subresource)
+        changed = functools.partial(self._ownership(subresource).changed, options=options)
+        obj = prepare_update(self.definition, self._schema, current, wanted, warnings, subresource, changed)
         finished = is_terminating(current) and not self._held(obj or current)
         if obj is None and not finished:
             saved = entry
@@ -229,6 +240,13 @@ class StoredObjects:
         if options.dry_run:
             return self._unsaved(key, obj, entry), gone
         return await self._write(key, Op.DELETE if gone else Op.UPDATE, entry.rv, obj, scope), gone
+
+    def _ownership(self, subresource: str) -> Ownership:
+        """Return who keeps managedFields for writes through a subresource ("": the main resource)."""
+        found = self._ownerships.get(subresource)
+        if found is None:
+            found = self._ownerships[subresource] = Ownership(self.definition, subresource)
+        return found
 
     def _decoded(self, entry: Entry) -> Json:
         """Return a changeable copy of a stored object, in the version that this resource speaks."""

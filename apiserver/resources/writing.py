@@ -5,9 +5,10 @@ is said. Source: ``kube-api.md`` 2.1 to 2.3, 2.8 and 2.11.
 """
 
 import copy
+import operator
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from apiserver.machinery.definition import Definition, Json
@@ -99,8 +100,9 @@ def check_revision(definition: Definition, current: Json, wanted: Json) -> None:
     if revision and revision != now.get("resourceVersion"):
         raise Conflict.of(definition.resource, name)
     if not revision and not definition.unconditional_update:
-        cause = invalid_value("metadata.resourceVersion", revision, "must be specified for an update")
-        raise Invalid.of(definition.kind, definition.group, name, [cause])
+        # As Kubernetes words it: the resource, not the kind, and the revision as a number.
+        cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise Invalid.of(definition.plural, definition.group, name, [cause])
 
 
 def prepare_update(
@@ -110,10 +112,12 @@ def prepare_update(
     wanted: Json,
     options: WriteOptions,
     subresource: str = "",
+    changed: Callable[[Json, Json], bool] = operator.ne,
 ) -> Json | None:
     """Return the object to store for an update, or None if it would change nothing.
 
-    ``current`` carries its resourceVersion. The main resource keeps status, ``status`` keeps all else.
+    ``current`` carries its resourceVersion. The main resource keeps status, ``status`` keeps all else. ``changed``
+    tells whether two objects differ, and may record in the second who made it of the first.
 
     Raises:
         Conflict: see :func:`check_revision`.
@@ -126,7 +130,7 @@ def prepare_update(
         drop_repeated_owners(obj["metadata"], options)
     if definition.prepare:
         definition.prepare(obj, current)
-    if obj == current:
+    if not changed(current, obj):
         return None
     bump_generation(definition, current, obj)
     check_valid(definition, schema, obj, current)

@@ -6,7 +6,7 @@ are in ``apiserver/resources/core.py``. Source: ``kube-api.md`` 2.14 and 2.16.
 
 from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from krm.meta.objects import ObjectMeta, WireModel
 
@@ -15,6 +15,8 @@ BYTES: Final[dict[str, Any]] = {"format": "byte"}
 """Schema notes of times and of base64 values; on the wire both are strings."""
 
 
+ATOMIC: Final = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+"""A reference is owned, and merged, as a whole."""
 Base64 = Annotated[str, Field(json_schema_extra=BYTES)]
 """Bytes, as they stand in JSON."""
 Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]
@@ -84,6 +86,8 @@ class Namespace(WireModel):
 class ObjectReference(WireModel):
     """Names an object, or a part of one."""
 
+    model_config = ATOMIC
+
     api_version: str | None = Field(default=None, description="Group and version of the object.")
     kind: str | None = Field(default=None, description="Kind of the object.")
     namespace: str | None = Field(default=None, description="Namespace of the object.")
@@ -95,6 +99,8 @@ class ObjectReference(WireModel):
 
 class LocalObjectReference(WireModel):
     """Names an object of the same namespace."""
+
+    model_config = ATOMIC
 
     name: str = Field(default="", description="Name of the object.")
 

@@ -71,7 +71,7 @@ OBJECT_META: Final = Type(
         "labels": _TEXTS,
         "annotations": _TEXTS,
         "finalizers": Type(Shape.SET, element=TEXT),
-        "ownerReferences": Type(Shape.LIST_MAP, element=LEAF, keys=("uid",)),
+        "ownerReferences": Type(Shape.LIST_MAP, element=LEAF, keys=("uid",), key_defaults={"uid": ""}),
     },
 )
 """Metadata of every kind; an owner reference is owned as a whole, so that nobody changes half of it."""
