@@ -102,6 +102,7 @@ def test_strategic_merge_is_offered_for_core_kinds_only() -> None:
 
     assert strategic in core["requestBody"]["content"]
     assert list(config["requestBody"]["content"]) == [
+        "application/apply-patch+yaml",
         "application/json-patch+json",
         "application/merge-patch+json",
     ]
