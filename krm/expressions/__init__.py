@@ -1,0 +1,1 @@
+"""CEL, the expression language of Kubernetes: by celpy, corrected and bounded."""
