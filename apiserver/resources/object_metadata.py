@@ -129,8 +129,11 @@ def _finalizer_causes(definition: Definition, finalizers: Sequence[str]) -> Iter
 
 
 def _is_built_in(definition: Definition) -> bool:
-    """Tell whether it is one of Kubernetes' own kinds, which are those that take strategic merge patches."""
-    return definition.strategic
+    """Tell whether it is one of kube-apiserver's own kinds: those that take strategic merge patches.
+
+    CustomResourceDefinitions do, too, but are served by an extension that has looser rules.
+    """
+    return definition.strategic and definition.group != "apiextensions.k8s.io"
 
 
 def _owner_causes(owners: Sequence[Json]) -> Iterator[Cause]:
