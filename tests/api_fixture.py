@@ -8,10 +8,11 @@ import contextlib
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import uvicorn
@@ -22,12 +23,17 @@ from apiserver.machinery.definition import Definition
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served, User
 from apiserver.resources.config import repository_definition
-from apiserver.resources.core import core_definitions
+from apiserver.resources.core_kinds import core_kinds
 from apiserver.resources.custom.controller import CustomResources
 from apiserver.resources.custom.definitions import CustomResourceDefinitions
-from apiserver.resources.namespaces import NamespaceFinalize, Namespaces, create_protected_namespaces
+from apiserver.resources.garbage_collector import GarbageCollector
+from apiserver.resources.namespace_contents import EveryOtherKind
+from apiserver.resources.namespace_deletion import NamespaceDeletion
+from apiserver.resources.namespaces import create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
 from apiserver.resources.served_kinds import ServedKinds
+from apiserver.resources.service_accounts import DefaultServiceAccounts
+from krm.meta.errors import ResourceName
 from storage.sealing import Sealer
 from storage.sql.migrate import upgrade
 from storage.sql.sqlite import sqlite_database
@@ -74,9 +80,12 @@ def lease_like() -> Definition:
 
 @contextlib.asynccontextmanager
 async def api_server(
-    *, http: bool = True, body_limit: int = 64 * 1024, request_seconds: float = 20.0
+    *, http: bool = True, body_limit: int = 64 * 1024, request_seconds: float = 20.0, controllers: bool = False
 ) -> AsyncIterator[Api]:
-    """Serve until the block ends; without ``http`` the client calls the application directly (no watches then)."""
+    """Serve until the block ends; without ``http`` the client calls the application directly (no watches then).
+
+    ``controllers`` adds those of namespaces, service accounts and owners.
+    """
     with tempfile.TemporaryDirectory(prefix="api-") as folder:
         database = Path(folder) / "log.db"
         shutil.copy(_migrated(), database)
@@ -85,6 +94,7 @@ async def api_server(
         definitions.register()
         kinds = ServedKinds([*_served(store), Served(definitions, {"status": StatusOf(definitions)})])
         custom = CustomResources(store, definitions, kinds, stored_namespaces(store))
+        running = [custom.run, *(_controllers(store, kinds) if controllers else ())]
         await store.start()
         await create_protected_namespaces(store)
         await custom.start()
@@ -103,24 +113,36 @@ async def api_server(
             url = await stack.enter_async_context(_listening(app)) if http else "http://direct"
             transport = None if http else httpx2.ASGITransport(app)
             client = httpx2.AsyncClient(base_url=url, timeout=30, transport=transport)
-            controller = asyncio.create_task(custom.run())
+            tasks = [asyncio.create_task(run()) for run in running]
             yield Api(store, machinery, await stack.enter_async_context(client), url, stopping, kinds)
             stopping.set()
-            controller.cancel()
-            await asyncio.gather(controller, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         await store.stop()
 
 
 def _served(store: WatchedStore) -> list[Served]:
-    namespaces = Namespaces(store)
-    namespaces.register()
-    served = [Served(namespaces, {"status": StatusOf(namespaces), "finalize": NamespaceFinalize(store)})]
-    for definition in [*core_definitions(), repository_definition(), lease_like()]:
-        if definition.namespaced:
-            objects = StoredObjects(definition, store, namespace_check=stored_namespaces(store))
-            objects.register()
-            served.append(Served(objects, {"status": StatusOf(objects)} if definition.status else {}))
+    check = stored_namespaces(store)
+    served = core_kinds(store, check)
+    for definition in (repository_definition(), lease_like()):
+        objects = StoredObjects(definition, store, namespace_check=check)
+        served.append(Served(objects, {"status": StatusOf(objects)}))
+    for one in served:
+        assert isinstance(one.resource, StoredObjects)
+        one.resource.register()
     return served
+
+
+def _controllers(store: WatchedStore, kinds: ServedKinds) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+    """Return what empties namespaces, collects garbage and makes service accounts; before the store starts."""
+    (events,) = kinds.find(ResourceName("events"))
+    assert isinstance(events.resource, StoredObjects)
+    return [
+        NamespaceDeletion(store, [EveryOtherKind(kinds, besides=())]).run,
+        GarbageCollector(store, kinds, events.resource).run,
+        DefaultServiceAccounts(store).run,
+    ]
 
 
 @contextlib.asynccontextmanager

@@ -16,6 +16,10 @@ _MARK: Final = b'"ownerReferences":['
 """Quotes inside JSON strings are escaped, so nothing that a client writes as text looks like this."""
 
 
+_NOWHERE: Final = "/"
+"""No namespace has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnerReference:
     """One entry of ``metadata.ownerReferences``, as far as deletion goes by it."""
@@ -53,7 +57,7 @@ class OwnerIndex:
         self._owners: dict[ObjectKey, tuple[OwnerReference, ...]] = {}
         self._dependents: dict[str, dict[ObjectKey, None]] = {}
         self._blocking: dict[str, int] = {}
-        self._departed: set[str] = set()
+        self._departed: dict[str, str] = {}
 
     def apply(self, event: Event) -> tuple[OwnerReference, ...]:
         """Take in one change of any object; return the owners that it had before."""
@@ -62,7 +66,7 @@ class OwnerIndex:
         if event.type is EventType.DELETED:
             self._forget(entry.key)
             if entry.uid in self._dependents:
-                self._departed.add(entry.uid)
+                self._departed[entry.uid] = entry.namespace
             return before
         owners = owners_of(decode(entry)) if _MARK in entry.body else ()
         if owners != before:
@@ -91,9 +95,9 @@ class OwnerIndex:
         """Tell whether foreground deletion of an object has to wait for a dependent."""
         return uid in self._blocking
 
-    def departed(self, uid: str) -> bool:
-        """Tell whether an object was seen to go while something depended on it."""
-        return uid in self._departed
+    def departed(self, uid: str, dependent: ObjectKey) -> bool:
+        """Tell whether an object that could own ``dependent`` was seen to go while something depended on it."""
+        return self._departed.get(uid, _NOWHERE) in ("", dependent.namespace)
 
     def keys(self) -> Sequence[ObjectKey]:
         """Return everything that has owners."""
@@ -117,7 +121,7 @@ class OwnerIndex:
             if not others:
                 # The same owner may be named twice: then it is gone already.
                 self._dependents.pop(owner.uid, None)
-                self._departed.discard(owner.uid)
+                self._departed.pop(owner.uid, None)
 
     def _unblock(self, uid: str) -> None:
         self._blocking[uid] -= 1

@@ -67,15 +67,15 @@ class OwnerLookup:
 
     async def fate(self, dependent: ObjectKey, owner: OwnerReference) -> Fate:
         """Find out what became of an owner, as of every write committed before the call."""
-        if self._index.departed(owner.uid):
-            return Fate.ABSENT
         name = (owner.api_version, owner.kind)
         kind = self._kinds.get(name)
+        if kind is not None and kind.namespaced and not dependent.namespace:
+            return Fate.UNREACHABLE
+        if self._index.departed(owner.uid, dependent):
+            return Fate.ABSENT
         if kind is None:
             self._unknown.setdefault(name, set()).add(dependent)
             return Fate.UNKNOWN
-        if kind.namespaced and not dependent.namespace:
-            return Fate.UNREACHABLE
         entry = await self._store.get_fresh(_place(kind, dependent.namespace, owner))
         if entry is not None and entry.uid == owner.uid:
             return Fate.PRESENT
