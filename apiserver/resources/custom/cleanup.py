@@ -79,6 +79,9 @@ class InstanceRemoval:
         except (StatusError, StoreUnavailable) as error:
             log.warning("instances cannot be removed yet", definition=name, error=str(error))
             return False
+        except Exception:  # one definition must not keep the others from being served
+            log.exception("instances cannot be removed", definition=name)
+            return False
         return True
 
     async def _delete_instances(self, kind: Kind) -> int:
@@ -106,7 +109,8 @@ def _completed(crd: Json) -> Json:
 
 
 def _terminating(crd: Json, status: str, reason: str, message: str) -> Json:
-    conditions = crd.setdefault("status", {}).setdefault("conditions", [])
+    told = crd.setdefault("status", {})
+    conditions = told["conditions"] = told.get("conditions") or []
     set_condition(
         conditions,
         Condition.model_validate({"type": "Terminating", "status": status, "reason": reason, "message": message}),

@@ -50,6 +50,9 @@ def crd_definition() -> Definition:
             ),
         ),
         status=True,
+        strategic=True,
+        # Kubernetes still keeps them in this version, and tells so by a hash in discovery.
+        stored_version="v1beta1",
         prepare=_prepare,
         validate=definition_causes,
     )
@@ -113,7 +116,7 @@ def _is_held(crd: Json) -> bool:
 def _mark(crd: Json) -> None:
     """Let the definition wait for its instances, from the moment its deletion begins."""
     status = crd.setdefault("status", {})
-    conditions = status.setdefault("conditions", [])
+    conditions = status["conditions"] = status.get("conditions") or []
     if find_condition(conditions, "Terminating") is not None:
         return
     finalizers = crd["metadata"].setdefault("finalizers", [])
@@ -135,8 +138,10 @@ def _prepare(new: Json, _old: Json | None) -> None:
         names["listKind"] = names.get("listKind") or f"{kind}List"
     if spec and not (spec.get("conversion") or {}).get("strategy"):
         spec["conversion"] = {**(spec.get("conversion") or {}), "strategy": "None"}
-    status = new.setdefault("status", {"conditions": [], "acceptedNames": {"plural": "", "kind": ""}})
+    status = new.setdefault("status", {})
+    status.setdefault("conditions", None)
+    status.setdefault("acceptedNames", {"plural": "", "kind": ""})
     stored = status.setdefault("storedVersions", [])
-    for version in spec.get("versions") or ():
-        if version.get("storage") and version.get("name") and version["name"] not in stored:
-            stored.append(version["name"])
+    storage = next((version.get("name") for version in spec.get("versions") or () if version.get("storage")), None)
+    if storage and storage not in stored:
+        stored.append(storage)

@@ -4,14 +4,14 @@ Pure: decoded definitions in, causes out. What concerns one version is in ``vers
 Source: ``kube-api.md`` 2.15.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from apiserver.machinery.definition import Json
 from apiserver.resources.custom.schema_validation import schema_causes
-from apiserver.resources.custom.version_validation import version_causes
+from apiserver.resources.custom.version_validation import parts_causes, version_causes
 from krm.meta.conditions import find_condition
 from krm.meta.errors import Cause, forbidden_value, invalid_value, not_supported_value, required_value
 from krm.meta.names import dns_1035_problem, subdomain_problem
@@ -80,7 +80,9 @@ def _spec_causes(spec: Json) -> Iterator[Cause]:
     elif scope not in SCOPES:
         yield not_supported_value("spec.scope", scope[:512], SCOPES)
     if spec.get("preserveUnknownFields"):
-        detail = "must be false; use x-kubernetes-preserve-unknown-fields in the schema"
+        detail = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
         yield invalid_value("spec.preserveUnknownFields", True, detail)
     yield from _conversion_causes(spec.get("conversion") or {})
 
@@ -121,20 +123,50 @@ def _name_causes(field: str, name: str) -> Iterator[Cause]:
 
 def _versions_causes(spec: Json) -> Iterator[Cause]:
     versions = spec.get("versions") or []
+    if versions and (problem := dns_1035_problem(versions[0].get("name") or "")):
+        # Kubernetes knows the first version by an older field, too.
+        yield invalid_value("spec.version", (versions[0].get("name") or "")[:512], problem)
     for index, version in enumerate(versions):
         yield from version_causes(version, f"spec.versions[{index}]")
+    yield from parts_causes(versions)
     names = [version.get("name") for version in versions]
     if len(set(names)) < len(names):
-        yield invalid_value("spec.versions", versions, "must contain unique version names")
+        yield invalid_value("spec.versions", _shown(spec.get("versions")), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield invalid_value("spec.versions", versions, detail)
+        yield invalid_value("spec.versions", _shown(spec.get("versions")), detail)
+
+
+def _shown(versions: Sequence[Json] | None) -> list[Json] | None:
+    """Return versions as messages show them: in Kubernetes' internal form, without what they have in common."""
+    left_out = ("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
+    if versions is None:
+        return None
+    return [
+        {
+            "Name": version.get("name") or "",
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            **dict.fromkeys(left_out),
+        }
+        for version in versions
+    ]
 
 
 def _stored_version_causes(crd: Json, spec: Json) -> Iterator[Cause]:
-    """A version in which objects may be stored must remain known."""
-    known = {version.get("name") for version in spec.get("versions") or ()}
-    for index, name in enumerate((crd.get("status") or {}).get("storedVersions") or ()):
+    """A version in which objects may be stored must remain known, and the one they are stored in is among them."""
+    versions = spec.get("versions") or ()
+    known = {version.get("name") for version in versions}
+    stored = (crd.get("status") or {}).get("storedVersions") or None
+    if stored is None:
+        yield invalid_value("status.storedVersions", None, "must have at least one stored version")
+        return
+    last = [version.get("name") for version in versions if version.get("storage")][-1:]
+    if last and last[0] not in stored:
+        yield invalid_value("status.storedVersions", stored, f"must have the storage version {last[0]}")
+    for index, name in enumerate(stored):
         if name not in known:
             detail = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "

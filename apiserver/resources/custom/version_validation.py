@@ -1,4 +1,4 @@
-"""Checks of one version of a CustomResourceDefinition: name, deprecation, schema, columns, fields, scale.
+"""Checks of the versions of a CustomResourceDefinition: names, deprecation, columns, selectable fields, scale.
 
 Pure. Source: ``kube-api.md`` 2.15.
 """
@@ -23,22 +23,31 @@ _SIMPLE_PATH: Final = re.compile(r"(\.[A-Za-z_][-A-Za-z0-9_]*)+")
 
 
 def version_causes(version: Json, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with a version; ``path`` is where it stands."""
+    """Yield what is wrong with what a version has for itself; ``path`` is where it stands."""
     name = version.get("name") or ""
     if not name:
         yield required_value(f"{path}.name")
     elif problem := dns_1035_problem(name):
         yield invalid_value(f"{path}.name", name[:512], problem)
     yield from _deprecation_causes(version, path)
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    if schema is None:
-        yield required_value(f"{path}.schema.openAPIV3Schema", "schemas are required")
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        yield from _column_causes(column, f"{path}.additionalPrinterColumns[{index}]")
-    yield from _selectable_causes(version.get("selectableFields") or (), schema or {}, f"{path}.selectableFields")
-    scale = (version.get("subresources") or {}).get("scale")
-    if scale is not None:
-        yield from _scale_causes(scale, f"{path}.subresources.scale")
+    if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+        yield required_value(f"{path}.schema.openAPIV3Schema")
+
+
+def parts_causes(versions: Sequence[Json]) -> Iterator[Cause]:
+    """Yield what is wrong with columns, selectable fields and subresources.
+
+    What is the same in all versions is checked once and stands, as in kube-apiserver, at ``spec`` itself.
+    """
+    for key, check in (
+        ("additionalPrinterColumns", _column_causes),
+        ("selectableFields", _selectable_causes),
+        ("subresources", _subresource_causes),
+    ):
+        shared = all(version.get(key) == versions[0].get(key) for version in versions)
+        for index, version in enumerate(versions[:1] if shared else versions):
+            if version.get(key):
+                yield from check(version, f"spec.{key}" if shared else f"spec.versions[{index}].{key}")
 
 
 def _deprecation_causes(version: Json, path: str) -> Iterator[Cause]:
@@ -56,7 +65,12 @@ def _deprecation_causes(version: Json, path: str) -> Iterator[Cause]:
         yield invalid_value(field, warning, "must only contain printable UTF-8 characters")
 
 
-def _column_causes(column: Json, path: str) -> Iterator[Cause]:
+def _column_causes(version: Json, path: str) -> Iterator[Cause]:
+    for index, column in enumerate(version["additionalPrinterColumns"]):
+        yield from _one_column_causes(column, f"{path}[{index}]")
+
+
+def _one_column_causes(column: Json, path: str) -> Iterator[Cause]:
     if not column.get("name"):
         yield required_value(f"{path}.name")
     type_ = column.get("type") or ""
@@ -70,15 +84,24 @@ def _column_causes(column: Json, path: str) -> Iterator[Cause]:
         yield invalid_value(f"{path}.format", format_[:512], f"must be one of {','.join(COLUMN_FORMATS)}")
     text = column.get("jsonPath") or ""
     if not text:
-        yield required_value(f"{path}.jsonPath")
-        return
+        yield required_value(f"{path}.JSONPath")
+    elif problem := _path_problem(text):
+        yield invalid_value(f"{path}.JSONPath", text[:512], problem)
+
+
+def _path_problem(text: str) -> str:
+    if not text.startswith("."):
+        return "must be a simple json path starting with ."
     try:
         compile_path(text)
     except JsonPathError as error:
-        yield invalid_value(f"{path}.jsonPath", text[:512], str(error))
+        return str(error)
+    return ""
 
 
-def _selectable_causes(fields: Sequence[Json], schema: Schema, path: str) -> Iterator[Cause]:
+def _selectable_causes(version: Json, path: str) -> Iterator[Cause]:
+    fields = version["selectableFields"]
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     if len(fields) > MAX_SELECTABLE:
         detail = f"Too many: {len(fields)}: must have at most {MAX_SELECTABLE} items"
         yield Cause("FieldValueTooMany", detail, path)
@@ -110,20 +133,21 @@ def _selectable_problem(text: str, schema: Schema) -> str:
     return ""
 
 
-def _scale_causes(scale: Json, path: str) -> Iterator[Cause]:
-    for key, roots, required in (
-        ("specReplicasPath", (".spec",), True),
-        ("statusReplicasPath", (".status",), True),
-        ("labelSelectorPath", (".spec", ".status"), False),
+def _subresource_causes(version: Json, path: str) -> Iterator[Cause]:
+    scale = version["subresources"].get("scale")
+    if scale is None:
+        return
+    for key, roots, allowed in (
+        ("specReplicasPath", (".spec.",), ".spec"),
+        ("statusReplicasPath", (".status.",), ".status"),
+        ("labelSelectorPath", (".status.", ".spec."), "either .status or .spec"),
     ):
         text = scale.get(key) or ""
-        where = f"{path}.{key}"
+        where = f"{path}.scale.{key}"
         if not text:
-            if required:
+            if key != "labelSelectorPath":
                 yield required_value(where)
         elif not _SIMPLE_PATH.fullmatch(text):
-            detail = "is an invalid path: only a simple path of field names, without list notation, is allowed"
-            yield invalid_value(where, text[:512], detail)
-        elif not any(text.startswith(f"{root}.") for root in roots):
-            allowed = " or ".join(roots)
+            yield invalid_value(where, text[:512], "must be a simple json path starting with .")
+        elif not text.startswith(roots):
             yield invalid_value(where, text, f"should be a json path under {allowed}")
