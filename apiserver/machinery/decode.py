@@ -84,8 +84,9 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> Body:
             await _drain(receive, more)
             raise RequestEntityTooLarge(f"limit is {limit} bytes")
         pieces.append(piece)
-    media_type = header(scope, b"content-type").partition(";")[0].strip().lower()
-    return Body(b"".join(pieces), media_type or JSON_TYPE)
+    given = header(scope, b"content-type")
+    media_type = given.partition(";")[0].strip().lower()
+    return Body(b"".join(pieces), media_type or (JSON_TYPE if not given.strip() else given))
 
 
 async def _received(receive: Receive) -> Message:
@@ -216,7 +217,7 @@ def admit(parsed: Parsed, definition: Definition, schema: CompiledSchema, option
         BadRequest: another kind, wrong types, or unknown fields under Strict.
     """
     obj = _of_kind(parsed.value, definition)
-    unfit = f'{definition.kind} in version "{definition.version}" cannot be handled as a {definition.kind}'
+    unfit = _unfit(definition)
     if errors := schema.type_errors(obj):
         raise BadRequest(f"{unfit}: {', '.join(errors)}")
     if problems := _surplus(obj, parsed.duplicates, schema, options):
@@ -245,22 +246,27 @@ def admit_patched(obj: Json, definition: Definition, schema: CompiledSchema, opt
 
 
 def _of_kind(value: Any, definition: Definition) -> Json:
+    value = {} if value is None else value
     if not isinstance(value, dict):
         raise BadRequest(
             f"the object provided is unrecognized (must be of type {definition.kind}): it is not an object"
         )
     version, kind = value.get("apiVersion") or definition.api_version, value.get("kind") or definition.kind
     if (version, kind) != (definition.api_version, definition.kind):
-        raise BadRequest(
-            f"the body is a {kind!s:.64} of {version!s:.64}; this address takes {definition.kind} of {definition.api_version}"
-        )
+        given = f'{kind!s:.64} in version "{str(version).rpartition("/")[2]:.64}"'
+        wanted = f"this address takes {definition.kind} of {definition.api_version}"
+        raise BadRequest(f"{given} cannot be handled as a {definition.kind}: it is of {version!s:.64}; {wanted}")
     metadata = value.get("metadata")
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
-        raise BadRequest("metadata must be an object")
+        raise BadRequest(f"{_unfit(definition)}: metadata: expected object")
     ordered = {"apiVersion": definition.api_version, "kind": definition.kind, "metadata": metadata}
     return {**ordered, **{key: item for key, item in value.items() if key not in ordered}}
+
+
+def _unfit(definition: Definition) -> str:
+    return f'{definition.kind} in version "{definition.version}" cannot be handled as a {definition.kind}'
 
 
 def _surplus(obj: Json, duplicates: Sequence[str], schema: CompiledSchema, options: WriteOptions) -> list[str]:

@@ -21,7 +21,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from apiserver.machinery.definition import Definition
-from apiserver.machinery.reply import plain
+from apiserver.machinery.negotiate import Shape, negotiate
+from apiserver.machinery.reply import Reply, formatted, plain
 from apiserver.machinery.rest import (
     Creater,
     Deleter,
@@ -33,6 +34,7 @@ from apiserver.machinery.rest import (
     Updater,
     Watcher,
 )
+from krm.meta.errors import NotServed
 
 Json = dict[str, Any]
 
@@ -158,19 +160,22 @@ class Discovery:
         named = {group: versions for group, versions in self._groups.items() if group}
         return {"/api": _Document.of(_aggregated(core)), "/apis": _Document.of(_aggregated(named))}
 
-    async def _serve_root(self, request: Request) -> Response:
+    async def _serve_root(self, request: Request) -> Response | Reply:
         path = request.url.path.rstrip("/")
         if wants_aggregated(request.headers.get("accept", "")):
             headers = {"Vary": "Accept", "Cache-Control": "public"}
             return _conditional(request, self._aggregated[path], AGGREGATED, headers)
         content = self._versions(request) if path == "/api" else self._group_list()
-        return _conditional(request, _Document.of(content), "application/json", {"Vary": "Accept"})
+        return await _negotiated(request, _Document.of(content), {"Vary": "Accept"})
 
     async def _serve_below(self, request: Request) -> ASGIApp:
-        document = self._below(request.url.path.strip("/").split("/"))
-        if document is None:
-            return plain("404 page not found\n", status=404)
-        return _conditional(request, document, "application/json", {})
+        path = request.url.path.strip("/").split("/")
+        document = self._below(path)
+        if document is not None:
+            return await _negotiated(request, document, {})
+        if path[0] == "api" or (len(path) > 2 and path[1] in self._groups):  # noqa: PLR2004 — apis, group, version
+            raise NotServed
+        return plain("404 page not found\n", status=404)
 
     def _below(self, path: Sequence[str]) -> _Document | None:
         match path:
@@ -214,6 +219,18 @@ def _same_or_new(known: Discovery | None, group: str, version: str, served: Sequ
     return found
 
 
+async def _negotiated(request: Request, document: _Document, headers: Mapping[str, str]) -> Response | Reply:
+    """Return a document as JSON or YAML, or that the client has it.
+
+    Raises:
+        NotAcceptable: the client takes neither.
+    """
+    form = negotiate(request.headers.get("accept", ""), Shape.ITEM)
+    if not form.yaml:
+        return _conditional(request, document, "application/json", headers)
+    return await formatted([document.body], form)
+
+
 def _conditional(request: Request, document: _Document, media_type: str, headers: Mapping[str, str]) -> Response:
     every = {"ETag": document.etag, **headers}
     if request.headers.get("if-none-match") == document.etag:
@@ -252,7 +269,9 @@ def _legacy_resource(resource: Resource, name: str) -> Json:
         "verbs": verbs_of(resource),
     }
     if not is_subresource:
-        entry |= _names(definition) | {"storageVersionHash": _storage_hash(definition)}
+        entry |= _names(definition)
+        if isinstance(resource, Lister):  # reviews are not stored
+            entry["storageVersionHash"] = _storage_hash(definition)
     return entry
 
 
@@ -266,7 +285,8 @@ def _names(definition: Definition) -> Json:
 
 
 def _storage_hash(definition: Definition) -> str:
-    identity = f"{definition.group}/{definition.stored_version or definition.version}/{definition.kind}"
+    group = definition.stored_as.group if definition.stored_as else definition.group
+    identity = f"{group}/{definition.stored_version or definition.version}/{definition.kind}"
     return base64.b64encode(hashlib.sha256(identity.encode()).digest()[:8]).decode()
 
 

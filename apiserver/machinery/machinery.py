@@ -36,7 +36,7 @@ from apiserver.machinery.request import REQUEST_INFO, Query, RequestInfo, durati
 from apiserver.machinery.rest import Resource, Served
 from apiserver.machinery.routes import Call, Endpoint
 from apiserver.machinery.status import ErrorBoundary
-from krm.meta.errors import BadRequest, Forbidden, MethodNotAllowed, Timeout, Unauthorized
+from krm.meta.errors import BadRequest, Forbidden, MethodNotServed, NotServed, Timeout, Unauthorized
 from krm.meta.selectors import FieldSelector
 
 BODY_LIMIT = 6 * 1024 * 1024
@@ -88,6 +88,8 @@ class ApiMachinery:
         self._request_seconds = request_seconds
         self._boundary = ErrorBoundary(self._serve)
         self._endpoints: dict[tuple[str, str, str, str], Endpoint] = {}
+        # What is unknown in the groups of custom resources alone is told in another way, as by a kube-apiserver.
+        self._own_groups: set[str] = set()
         self._documents: list[BaseRoute] = []
         self._discovery = Discovery(())
         self._openapi = OpenApi(())
@@ -117,6 +119,7 @@ class ApiMachinery:
         self._discovery = Discovery(served, known=self._discovery)
         self._openapi = OpenApi(served, known=self._openapi)
         self._endpoints = endpoints
+        self._own_groups = {key[0] for key, one in endpoints.items() if not one.definition.custom}
         self._documents = [
             *self._discovery.routes(),
             *self._openapi.routes(),
@@ -213,7 +216,9 @@ class ApiMachinery:
         """Serve a resource; everything but a watch within its time, the sending of the answer included."""
         info = call.info
         endpoint = self._endpoints.get((info.group, info.version, info.resource, info.subresource))
-        if endpoint is None or info.excess or not _reachable(endpoint.definition, info):
+        if endpoint is None or info.excess or not _reachable(endpoint.definition, info) or "//" in info.path:
+            if info.group in self._own_groups:
+                raise NotServed
             await plain(_NOT_FOUND, status=404)(call.asgi, call.receive, send)
             return
         if info.verb == "watch":
@@ -247,7 +252,7 @@ class ApiMachinery:
                 return
             partial = partial or match is Match.PARTIAL
         if partial:
-            raise MethodNotAllowed(f"{scope['method'].lower()} is not supported on this path")
+            raise MethodNotServed
         await plain(_NOT_FOUND, status=404)(scope, receive, send)
 
 

@@ -12,7 +12,7 @@ import jsonpatch
 import jsonpointer
 import orjson
 
-from krm.meta.errors import BadRequest, Invalid, RequestEntityTooLarge
+from krm.meta.errors import Invalid, RequestEntityTooLarge
 
 Json = dict[str, Any]
 
@@ -44,13 +44,12 @@ def json_patch(target: Json, operations: Sequence[Any]) -> Json:
     """Return ``target`` with the operations applied, in order; all of them or none.
 
     Raises:
-        BadRequest: an operation is malformed.
-        Invalid: a path is missing, or a ``test`` failed.
+        Invalid: an operation is malformed, a path is missing, or a ``test`` failed.
         RequestEntityTooLarge: over 10,000 operations, or copies add more than 3 MiB.
     """
     if len(operations) > MAX_OPERATIONS:
         raise RequestEntityTooLarge(
-            f"the JSON patch has {len(operations)} operations; at most {MAX_OPERATIONS} are allowed"
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
     checked = [_check(operation, index) for index, operation in enumerate(operations)]
     document: Any = copy.deepcopy(target)
@@ -60,17 +59,17 @@ def json_patch(target: Json, operations: Sequence[Any]) -> Json:
             budget -= _copied_bytes(document, operation["from"])
             if budget < 0:
                 raise RequestEntityTooLarge(f"the JSON patch copies more than {COPY_BUDGET} bytes")
-        document = _apply(document, operation)
+        document = _apply(document, _adding(document, operation))
     if not isinstance(document, dict):
         raise Invalid("the patched document is not an object")
     return document
 
 
 def unknown_members(operations: Sequence[Any]) -> list[str]:
-    """Name the members of the operations that RFC 6902 does not know, for strict field validation."""
+    """Name the members of the operations that RFC 6902 does not know, as paths."""
     known = {"op", "path", "from", "value"}
     return [
-        f"json patch [{index}].{member}"
+        f"[{index}].{member}"
         for index, operation in enumerate(operations)
         if isinstance(operation, dict)
         for member in operation
@@ -81,10 +80,10 @@ def unknown_members(operations: Sequence[Any]) -> list[str]:
 def _check(operation: Any, index: int) -> Json:
     name = operation.get("op") if isinstance(operation, dict) else None
     if not isinstance(name, str) or name not in _OPERATIONS:
-        raise BadRequest(f"JSON patch operation {index} must be an object whose op is one of {sorted(_OPERATIONS)}")
+        raise Invalid(f"JSON patch operation {index} must be an object whose op is one of {sorted(_OPERATIONS)}")
     _check_pointer(operation.get("path"), f"JSON patch operation {index} needs a path")
     if name in _NEEDS_VALUE and "value" not in operation:
-        raise BadRequest(f"JSON patch operation {index} ({name}) needs a value")
+        raise Invalid(f"JSON patch operation {index} ({name}) needs a value")
     if name in _NEEDS_FROM:
         _check_pointer(operation.get("from"), f"JSON patch operation {index} ({name}) needs a from path")
     return dict(operation)
@@ -92,11 +91,11 @@ def _check(operation: Any, index: int) -> Json:
 
 def _check_pointer(pointer: Any, otherwise: str) -> None:
     if not isinstance(pointer, str):
-        raise BadRequest(otherwise)
+        raise Invalid(otherwise)
     try:
         jsonpointer.JsonPointer(pointer)
     except jsonpointer.JsonPointerException as error:
-        raise BadRequest(f"{otherwise} in the form of a JSON pointer: {error}") from error
+        raise Invalid(f"{otherwise} in the form of a JSON pointer: {error}") from error
 
 
 def _copied_bytes(document: Any, pointer: str) -> int:
@@ -106,12 +105,22 @@ def _copied_bytes(document: Any, pointer: str) -> int:
         raise Invalid(str(error)) from error
 
 
+def _adding(document: Any, operation: Json) -> Json:
+    """Return an ``add`` for a ``replace`` of a member that is missing from its object: kube-apiserver takes it for one."""
+    if operation["op"] != "replace":
+        return operation
+    *parents, member = jsonpointer.JsonPointer(operation["path"]).parts or [""]
+    parent = jsonpointer.JsonPointer.from_parts(parents).resolve(document, None)
+    missing = isinstance(parent, dict) and bool(operation["path"]) and member not in parent
+    return {**operation, "op": "add"} if missing else operation
+
+
 def _apply(document: Any, operation: Json) -> Any:
     operation = {**operation, "value": copy.deepcopy(operation["value"])} if "value" in operation else operation
     try:
         return jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
     except jsonpatch.InvalidJsonPatch as error:
-        raise BadRequest(str(error)) from error
+        raise Invalid(str(error)) from error
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
         # The library's message says which path or test it was.
         raise Invalid(str(error)) from error

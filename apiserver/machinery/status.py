@@ -4,6 +4,7 @@ A StatusError says itself what the client sees. Anything else is a bug: the clie
 names the request, the log gets the rest. Source: ``kube-api.md`` 1.2 and 2.17.
 """
 
+import contextlib
 import uuid
 from typing import Any
 
@@ -12,9 +13,11 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver.machinery.access import AccessDenied
-from apiserver.machinery.reply import Reply
+from apiserver.machinery.negotiate import Shape, negotiate
+from apiserver.machinery.reply import Reply, formatted
 from apiserver.machinery.request import AUDIT_ID, header
-from krm.meta.errors import InternalError, StatusError, Timeout
+from apiserver.machinery.warnings import warning_headers
+from krm.meta.errors import InternalError, NotAcceptable, StatusError, Timeout
 
 log = structlog.get_logger()
 
@@ -51,7 +54,7 @@ class ErrorBoundary:
                 log.warning("request failed", path=scope["path"], method=scope["method"], error=error.message)
             if started:
                 raise
-            await status_reply(error)(scope, receive, tracked)
+            await (await status_reply(error, header(scope, b"accept")))(scope, receive, tracked)
         except Exception as error:
             if started and isinstance(error, TimeoutError):
                 # The client stopped reading: the answer stays incomplete and the server closes the connection.
@@ -61,15 +64,21 @@ class ErrorBoundary:
             if started:
                 raise
             hidden = InternalError.because(f"unexpected error; see request {audit_id} in the server's log")
-            await status_reply(hidden)(scope, receive, tracked)
+            await (await status_reply(hidden))(scope, receive, tracked)
 
 
-def status_reply(error: StatusError) -> Reply:
-    """Return the answer for an error."""
+async def status_reply(error: StatusError, accept: str = "") -> Reply:
+    """Return the answer for an error, in YAML to who accepts YAML only."""
     headers = [(b"retry-after", str(error.retry_after).encode())] if error.retry_after else []
     if isinstance(error, AccessDenied):
         # Its message shows what the client sent.
         headers.append((b"x-content-type-options", b"nosniff"))
+    headers += warning_headers(error.warnings)
+    if "yaml" in accept:
+        with contextlib.suppress(NotAcceptable):
+            return await formatted(
+                [status_bytes(error)], negotiate(accept, Shape.ITEM), status=error.code, headers=headers
+            )
     return Reply([status_bytes(error), b"\n"], status=error.code, headers=headers)
 
 

@@ -50,7 +50,8 @@ class Include(StrEnum):
         try:
             return cls(text or "Metadata")
         except ValueError as error:
-            raise BadRequest(f"unrecognized includeObject value: {text[:64]!r}") from error
+            why = f"Invalid value: \"{text[:64]}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise BadRequest(f"Unable to convert to Table as requested: includeObject: {why}") from error
 
 
 class Columns:
@@ -82,7 +83,7 @@ class Columns:
             pieces.append(row[-1])
             return
         pieces.append(row[-1][: row[-1].index(_BEFORE_OBJECT)])
-        pieces += (_BEFORE_OBJECT, item.body, b"}") if include is Include.OBJECT else (b"]}",)
+        pieces += (_BEFORE_OBJECT, item.body if include is Include.OBJECT else b"null", b"}")
 
     def shown(self, item: Item, include: Include, moment: "Moment") -> bytes:
         """Return the row as it is sent."""

@@ -69,7 +69,7 @@ class Frames:
         if self.form.view is View.METADATA:
             return metadata_only(item, self.form.meta_version)
         metadata = b'{"resourceVersion":"%d"}' % item.rv
-        head = table_head(metadata, self.columns.header if first else b"[]", self.form.meta_version)
+        head = table_head(metadata, self.columns.header if first else b"null", self.form.meta_version)
         return head + self.columns.shown(item, self.include, moment) + b"]}"
 
     def bookmark(self, rv: int, *, initial_events_end: bool) -> bytes:

@@ -259,6 +259,8 @@ def _field_of(definition: Definition, field: str) -> Callable[[Entry], str]:
     if field == "metadata.namespace" and definition.namespaced:
         return lambda entry: entry.key.namespace
     if field not in definition.selectable:
-        raise BadRequest(f"field label not supported: {field:.256}")
+        if definition.selectable or definition.custom or not definition.group:
+            raise BadRequest(f"field label not supported: {field:.256}")
+        raise BadRequest(f'"{field:.256}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     position = list(definition.selectable).index(field)
     return lambda entry: entry.fields[position]

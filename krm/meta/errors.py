@@ -46,6 +46,8 @@ class StatusError(Exception):
 
     code = 500
     reason = "InternalError"
+    details_shown = False
+    """Shows its details even when they are empty, as a kube-apiserver does where no route takes a request."""
 
     def __init__(
         self,
@@ -67,6 +69,8 @@ class StatusError(Exception):
         self.causes = tuple(causes)
         self.retry_after = retry_after
         """Seconds; above zero it also becomes the Retry-After header."""
+        self.warnings: tuple[str, ...] = ()
+        """What the client is warned of beside the error."""
 
     def to_status(self) -> Json:
         """Return the ``v1 Status`` object for this error."""
@@ -86,7 +90,7 @@ class StatusError(Exception):
             "message": self.message,
             "reason": self.reason,
         }
-        if details:
+        if details or self.details_shown:
             status["details"] = details
         status["code"] = self.code
         return status
@@ -131,10 +135,35 @@ class NotFound(StatusError):
         return cls(message, name=name, group=resource.group, kind=resource.resource)
 
 
+class NotServed(StatusError):
+    """Nothing is served under this path of a served group."""
+
+    code, reason = 404, "NotFound"
+    details_shown = True
+
+    def __init__(self) -> None:
+        super().__init__("the server could not find the requested resource")
+
+
 class MethodNotAllowed(StatusError):
     """The resource has no such verb."""
 
     code, reason = 405, "MethodNotAllowed"
+
+    @classmethod
+    def of(cls, resource: ResourceName, action: str) -> "MethodNotAllowed":
+        """Say what cannot be done with a custom resource."""
+        message = f'{action} is not supported on resources of kind "{resource}"'
+        return cls(message, group=resource.group, kind=resource.resource)
+
+
+class MethodNotServed(MethodNotAllowed):
+    """The path is served, but not for this method."""
+
+    details_shown = True
+
+    def __init__(self) -> None:
+        super().__init__("the server does not allow this method on the requested resource")
 
 
 class NotAcceptable(StatusError):

@@ -131,7 +131,7 @@ class _LabelParser:
             return Requirement(key, Operator.EXISTS)
         self._take()
         if operator in ("in", "notin"):
-            values = self._set()
+            values = self._set(key)
             return Requirement(key, Operator(operator), values)
         if operator in ("=", "==", "!="):
             kind = Operator.NOT_IN if operator == "!=" else Operator.IN
@@ -139,16 +139,19 @@ class _LabelParser:
         if operator in (">", "<"):
             bound = self._value(key)
             if not _INTEGER.fullmatch(bound):
-                raise _unparsable(f"for 'Gt' and 'Lt' the value must be an integer, not '{bound}'")
+                why = "for 'Gt', 'Lt' operators, the value must be an integer"
+                raise _unparsable(f'values[0]: Invalid value: "{bound}": {why}')
             return Requirement(key, Operator(operator), frozenset({bound}))
-        raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, >, <")
+        raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
 
     def _key(self) -> str:
         key = self._take()
+        if not key and self._tokens[-1:] == [","]:
+            raise BadRequest("found '', expected: identifier after ','")
         if not key or key in _SYMBOLS:
             raise _unparsable(f"found '{key}', expected: a label key")
         if problem := qualified_name_problem(key):
-            raise _unparsable(f"label key '{key}': {problem}")
+            raise _unparsable(f'<nil>: Invalid value: "{key}": {problem}')
         return key
 
     def _value(self, key: str) -> str:
@@ -159,9 +162,9 @@ class _LabelParser:
             raise _unparsable(f"found '{value}', expected: a value")
         return _checked(key, value)
 
-    def _set(self) -> frozenset[str]:
+    def _set(self, key: str) -> frozenset[str]:
         if (opening := self._take()) != "(":
-            raise _unparsable(f"found '{opening}', expected: '('")
+            raise _unparsable(f"found '{opening}' expected: '('")
         values: set[str] = set()
         before = ","
         while (word := self._take()) != ")":
@@ -170,7 +173,7 @@ class _LabelParser:
             elif word != ",":
                 if word in _SYMBOLS or before != ",":
                     raise _unparsable(f"found '{word}', expected: ',' or ')'")
-                values.add(_checked("", word))
+                values.add(_checked(key, word, len(values)))
             before = word
         if before == ",":
             values.add("")
@@ -190,9 +193,9 @@ def _tokens(text: str) -> Iterator[str]:
         yield found.group(1) or found.group(2)
 
 
-def _checked(key: str, value: str) -> str:
+def _checked(key: str, value: str, index: int = 0) -> str:
     if problem := label_value_problem(value):
-        raise _unparsable(f"value '{value}' of label '{key}': {problem}")
+        raise _unparsable(f'values[{index}][{key}]: Invalid value: "{value}": {problem}')
     return value
 
 
@@ -253,7 +256,9 @@ def _field_term(text: str) -> FieldTerm:
     def unescape(match: re.Match[str]) -> str:
         character = match.group(1)
         if not character or character not in "\\,=":
-            raise BadRequest(f"invalid field selector: '{match.group(0)}' in '{text}' must be escaped, or is no escape")
+            if character:
+                raise BadRequest(f"invalid field selector: invalid escape sequence: {match.group(0)}")
+            raise BadRequest(f"invalid field selector: '{match.group(0)}' in '{text}' must be escaped")
         return str(character)
 
     return FieldTerm(name, "!=" if operator == "!=" else "=", _ESCAPE.sub(unescape, value))

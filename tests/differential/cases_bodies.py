@@ -54,7 +54,7 @@ BODIES = [
     _raw("as YAML", "metadata:\n  name: a\ndata:\n  k: v\n", "application/yaml"),
     _raw("as YAML of two documents", "metadata: {name: a}\n---\nmetadata: {name: b}\n", "application/yaml"),
     _raw("as bad YAML", "a: b: c", "application/yaml"),
-    _raw("as YAML with a duplicate key", "metadata: {name: a}\ndata: {k: x, k: y}\n", "application/yaml"),
+    _raw("as YAML with a duplicate key", "metadata: {name: a}\ndata: {k: first, k: second}\n", "application/yaml"),
     _raw("as YAML with a number", "metadata: {name: a}\ndata: {k: 1}\n", "application/yaml"),
     _raw("as protobuf", _unknown("v1", "ConfigMap", _CONFIG_MAP), _PROTOBUF),
     _raw("as protobuf of another kind", _unknown("v1", "Secret", _SECRET), _PROTOBUF),

@@ -1,5 +1,7 @@
 """Cases: merge, JSON and strategic merge patches; server-side apply is in ``cases_apply.py``."""
 
+from typing import Any
+
 from conversation import Case, Send
 from sends import (
     ACCOUNTS,
@@ -22,11 +24,15 @@ _A = f"{CONFIG_MAPS}/a"
 _MADE = (post(CONFIG_MAPS, config_map(data={"k": "v", "l": "w"}, labels={"x": "y"})),)
 _WIDGET = (post(WIDGETS, widget(spec={"size": 1, "ports": [{"name": "a", "port": 1}], "tags": ["one"]})),)
 _W = f"{WIDGETS}/w"
-_OWNERS = [
-    {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": f"00000000-0000-4000-8000-00000000000{number}"}
-    for number, name in enumerate("op", 1)
+_OWNERS: list[dict[str, Any]] = [
+    {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": f"<{number}:metadata.uid>"}
+    for number, name in enumerate("op")
 ]
-_OWNED = (post(CONFIG_MAPS, config_map(ownerReferences=_OWNERS, finalizers=["example.com/a", "example.com/b"])),)
+_OWNED = (
+    post(CONFIG_MAPS, config_map("o")),
+    post(CONFIG_MAPS, config_map("p")),
+    post(CONFIG_MAPS, config_map(ownerReferences=_OWNERS, finalizers=["example.com/a", "example.com/b"])),
+)
 
 
 def _merge(name: str, body: object, **parameters: str) -> Case:

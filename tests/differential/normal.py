@@ -38,10 +38,11 @@ _RECORD_IN_TEXT = re.compile(r"\bin record \(\d+\)")
 _OBJECT_IN_TEXT = re.compile(r'Invalid value: "\{.*?\}": ', re.DOTALL)
 _CAUSES_IN_TEXT = re.compile(r" is invalid: \[.*\]$", re.DOTALL)
 _CREDENTIAL = re.compile(r"X509SHA256=[0-9a-f]{64}")
+_HASH = re.compile(r"\bhash=[0-9A-F]{128}")
 _ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 _HIDDEN = {"token": "<token>", "continue": "<continue>", "serverAddress": "<address>", "clientCIDR": "<cidr>"}
 _UNORDERED = ("causes", "nonResourceRules", "resourceRules")
-"""Lists that kube-apiserver answers in no fixed order."""
+"""Lists that kube-apiserver answers in no fixed order, sometimes with the same item twice."""
 _NAMED = "00000000-"
 """Uids that a case itself sends begin so, and stay."""
 
@@ -84,14 +85,15 @@ class Normaliser:
             try:
                 return self._value(view(_decoded(answer.media_type, text)))
             except (ValueError, yaml.YAMLError):
-                return self._text(text)
+                pass  # it only looked like it
         return self._value(view(text))
 
     def _value(self, value: Any, key: str = "", parent: Any = None) -> Any:
         if isinstance(value, dict):
             return {self._text(name): self._value(child, name, value) for name, child in value.items()}
         if isinstance(value, list) and key in _UNORDERED:
-            return sorted((self._value(child) for child in value), key=lambda child: json.dumps(child, sort_keys=True))
+            told = {json.dumps(self._value(child), sort_keys=True) for child in value}
+            return [json.loads(each) for each in sorted(told)]
         if isinstance(value, list):
             return [self._value(child, key, value) for child in value]
         if not isinstance(value, str):
@@ -114,6 +116,7 @@ class Normaliser:
         # The causes say it too, and kube-apiserver puts them in no fixed order.
         text = _CAUSES_IN_TEXT.sub(" is invalid: [<causes>]", text)
         text = _CREDENTIAL.sub("X509SHA256=<digest>", text)
+        text = _HASH.sub("hash=<hash>", text)
         text = _ADDRESS.sub("<address>", text)
         return "<age>" if _AGE.match(text) else text
 

@@ -35,7 +35,7 @@ def answers() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A Porch that was given the prelude."""
-    porch = PorchProcess(tmp_path_factory.mktemp("differential") / "data", arguments=["--authorization", "rbac"])
+    porch = PorchProcess(tmp_path_factory.mktemp("differential") / "data")
     porch.start()
     administrator = porch.data / "admin.crt", porch.data / "admin.key"
     client = Server(porch.url, ca=porch.data / "ca.crt", certificate=administrator)

@@ -50,7 +50,11 @@ def groups(body: Object) -> Object:
 def resources(body: Object) -> Object:
     """Return an APIResourceList with the resources that both serve, in order of names."""
     kept = [each for each in body["resources"] if body["groupVersion"] != "v1" or _plain(each["name"])]
-    return {**body, "resources": sorted(kept, key=lambda each: str(each["name"]))}
+    return {**body, "resources": [_sorted_verbs(each) for each in sorted(kept, key=lambda each: str(each["name"]))]}
+
+
+def _sorted_verbs(resource: Object) -> Object:
+    return {**resource, "verbs": sorted(resource["verbs"])}
 
 
 def aggregated(body: Object) -> Object:
@@ -67,7 +71,13 @@ def aggregated(body: Object) -> Object:
 
 def _discovered(version: Object, *, core: bool) -> Object:
     kept = [each for each in version["resources"] if not core or each["resource"] in CORE]
-    return {**version, "resources": sorted(kept, key=lambda each: str(each["resource"]))}
+    resources = [_discovered_resource(each) for each in sorted(kept, key=lambda each: str(each["resource"]))]
+    return {**version, "resources": resources}
+
+
+def _discovered_resource(resource: Object) -> Object:
+    below = [_sorted_verbs(each) for each in resource.get("subresources", [])]
+    return {**_sorted_verbs(resource), "subresources": sorted(below, key=lambda each: str(each["subresource"]))}
 
 
 def openapi_root(body: Object) -> list[str]:
@@ -92,18 +102,24 @@ def openapi_operations(body: Object) -> Object:
         for method, operation in item.items():
             if method != "parameters":
                 shared = item.get("parameters", [])
-                found[f"{method} {path}"] = _operation(operation, shared)
+                found[f"{method} {path}"] = _operation(method, operation, shared)
     return found
 
 
-def _operation(operation: Object, shared: list[Object]) -> Object:
+def _operation(method: str, operation: Object, shared: list[Object]) -> Object:
+    names = {each.get("name") for each in [*operation.get("parameters", []), *shared]}
+    accepts = operation.get("requestBody", {}).get("content", {})
     return {
         "action": operation.get("x-kubernetes-action"),
         "kind": operation.get("x-kubernetes-group-version-kind"),
-        "parameters": sorted({each["name"] for each in [*operation.get("parameters", []), *shared] if "name" in each}),
-        "accepts": sorted(operation.get("requestBody", {}).get("content", {})),
-        "answers": sorted(operation.get("responses", {})),
+        "parameters": sorted(names & _PARAMETERS),
+        # kubectl chooses the kind of its patch by them.
+        "accepts": sorted(accepts) if method == "patch" else [],
     }
+
+
+_PARAMETERS = frozenset({"dryRun", "fieldManager", "fieldValidation", "force", "propagationPolicy"})
+"""Parameters that clients look for before they use them."""
 
 
 def openapi_schemas(body: Object) -> Object:
@@ -119,16 +135,19 @@ def _other_event(name: str) -> bool:
 
 
 def _shape(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_shape(each) for each in schema]
+    """Return what explains and types a field; a reference may stand alone or in an allOf."""
     if not isinstance(schema, dict):
         return schema
-    kept = {}
-    for key, value in schema.items():
-        if key == "description" and isinstance(value, str):
-            continue
-        kept[key] = "<present>" if key == "x-kubernetes-validations" else _shape(value)
-    return kept
+    shape = {key: value for key, value in schema.items() if key in _KEPT or key.startswith("x-kubernetes-")}
+    if "properties" in schema:
+        shape["properties"] = {name: _shape(each) for name, each in schema["properties"].items()}
+    shape |= {key: _shape(schema[key]) for key in ("items", "additionalProperties") if key in schema}
+    if "allOf" in schema:
+        shape |= {key: value for each in schema["allOf"] for key, value in each.items() if key == "$ref"}
+    return shape
+
+
+_KEPT = frozenset({"type", "format", "enum", "required", "$ref"})
 
 
 def openapi_v2(body: Object) -> Object:

@@ -31,8 +31,8 @@ def test_items_of_a_keyed_list_merge_by_their_key() -> None:
 
     assert merged(target, patch)["status"]["conditions"] == [
         {"type": "A", "status": "False", "reason": "x"},
-        {"type": "B"},
         {"type": "C"},
+        {"type": "B"},
     ]
 
 
@@ -80,7 +80,7 @@ def test_set_element_order_sorts_what_it_knows() -> None:
     target = {"metadata": {"finalizers": ["a/a", "b/b", "c/c"]}}
     patch = {"metadata": {"$setElementOrder/finalizers": ["c/c", "a/a", "d/d"], "finalizers": ["d/d"]}}
 
-    assert merged(target, patch) == {"metadata": {"finalizers": ["c/c", "a/a", "b/b", "d/d"]}}
+    assert merged(target, patch) == {"metadata": {"finalizers": ["b/b", "c/c", "a/a", "d/d"]}}
 
 
 def test_retain_keys_drops_the_others() -> None:
