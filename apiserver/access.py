@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import Counter, Gauge
 from starlette.routing import Route
 
 from apiserver.auth.audit import AuditLog, Level
@@ -23,6 +24,7 @@ from apiserver.auth.service_account_tokens import ServiceAccountTokens
 from apiserver.auth.signing_keys import load_or_create_signing_keys
 from apiserver.auth.token_file import TokenFile
 from apiserver.machinery.access import AuditTrail, Authenticator, Authorize, Impersonate
+from apiserver.machinery.metrics import Metrics
 from apiserver.machinery.rest import Resource, Served
 from apiserver.resources.access_reviews import access_reviews
 from apiserver.resources.identity_reviews import SelfSubjectReviews, TokenReviews
@@ -38,8 +40,6 @@ from storage.interfaces import ObjectStore
 class Access:
     """Everything about access, wired for one store. Nothing is written before ``start``.
 
-    ``observe_certificate`` is told how many seconds the client certificate of each request has left.
-
     Raises:
         UnusableFile: the token file cannot be read.
         UnusableKey: the signing key cannot be read.
@@ -50,8 +50,7 @@ class Access:
         settings: Settings,
         store: ObjectStore,
         namespace_check: NamespaceCheck,
-        *,
-        observe_certificate: Callable[[float], None],
+        metrics: Metrics,
     ) -> None:
         keys = load_or_create_signing_keys(settings.service_account_key)
         issuer = settings.service_account_issuer
@@ -61,9 +60,11 @@ class Access:
         authorizer: Authorizer = rbac if settings.authorization is Authorization.RBAC else AlwaysAllow()
         kinds = guarded_kinds(store, EscalationCheck(authorizer, rbac), namespace_check)
         self.authenticator: Authenticator = AuthenticatorChain(
-            [CertificateAuthenticator(observe=observe_certificate), tokens], anonymous=settings.anonymous_auth
+            [CertificateAuthenticator(observe=metrics.certificates.observe), tokens],
+            anonymous=settings.anonymous_auth,
+            observe=_counted(metrics.authentications, "success", "failure", "error"),
         )
-        self.authorize: Authorize = enforced(authorizer)
+        self.authorize: Authorize = enforced(authorizer, _counted(metrics.authorizations, "allowed", "denied"))
         self.impersonate: Impersonate = impersonation(self.authorize)
         self.documents: Sequence[Route] = issuer_documents(issuer, keys)
         self.served: Sequence[Served] = [
@@ -105,6 +106,12 @@ class Access:
     def background(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         """What runs as long as the server does."""
         return [self._aggregation.run]
+
+
+def _counted(metric: Counter | Gauge, *outcomes: str) -> Callable[[str], None]:
+    """Return what counts outcomes in a metric with the one label ``result``."""
+    counters = {outcome: metric.labels(outcome) for outcome in outcomes}
+    return lambda outcome: counters[outcome].inc()
 
 
 def _audit_file(settings: Settings, path: Path) -> AuditLogFile:

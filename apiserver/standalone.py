@@ -154,7 +154,7 @@ def create_server(settings: Settings) -> Server:
     )
     definitions = CustomResourceDefinitions(store, own_definitions())
     metrics = create_metrics(store)
-    access = Access(settings, store, stored_namespaces(store), observe_certificate=metrics.certificates.observe)
+    access = Access(settings, store, stored_namespaces(store), metrics)
     served = served_kinds(store, service, definitions, access)
     register(store, served, index, repositories, access)
     kinds = ServedKinds(served)

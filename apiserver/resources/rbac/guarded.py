@@ -3,6 +3,7 @@
 Source: ``kube-api.md`` 3.6 (escalation check).
 """
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -40,9 +41,11 @@ class GuardedObjects(StoredObjects):
 
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Entry, bool]:
         def checked(current: Json) -> Json:
+            # A change may work in place; what is compared must be what was there.
+            before = copy.deepcopy(current)
             wanted = change(current)
             # A missing object is created, and create checks by itself.
-            if current and not _is_for_the_collector(current, wanted):
+            if before and not _is_for_the_collector(before, wanted):
                 self._check(scope.user, wanted, scope.namespace or "")
             return wanted
 
