@@ -66,6 +66,11 @@ class CompiledSchema:
             self._embeds = False
         self._rules = SchemaRules(self._root)
 
+    @property
+    def slow(self) -> bool:
+        """Whether validating can take longer than the event loop should wait: there are CEL rules."""
+        return bool(self._rules)
+
     def prune(self, obj: Json) -> list[str]:
         """Remove fields the schema does not know, in place; return their paths (at most 100), in document order."""
         return [path_text(path) for path in prune(obj, self._root)[:MAX_PROBLEMS]]
@@ -100,7 +105,7 @@ class CompiledSchema:
             return causes
         if any(cause.reason in _BLOCKING for cause in causes):
             return [*causes, _UNCHECKED]
-        return causes + self._rules.causes(obj, old)[:MAX_PROBLEMS]
+        return causes + self._rules.causes(obj, ABSENT if old is None else old)[:MAX_PROBLEMS]
 
 
 def _causes(problems: list[Problem[CauseAt]]) -> list[Cause]:

@@ -106,6 +106,11 @@ class Node:
     resources: bool = False
     """It, or something below it, is an embedded object."""
     keeps_null: bool = False
+    """A null stays, and does not stand for an absent field."""
+    ruled: bool = False
+    """It, or something below it, has CEL rules."""
+    converts: bool = False
+    """Expressions see its values, or some below, in another form than JSON's."""
 
 
 class _Compiler:
@@ -255,4 +260,12 @@ def _summarise(node: Node) -> None:
     node.unique = node.list_type in ("set", "map") or any(child.unique for child in below)
     node.early = not node.custom or any(child.early for child in below)
     node.resources = node.embedded or any(child.resources for child in below)
+    node.ruled = bool(node.schema.get("x-kubernetes-validations")) or any(child.ruled for child in below)
+    node.converts = _converts(node) or any(child.converts for child in below)
     node.keeps_null = node.nullable or (not node.custom and not node.type_name)
+
+
+def _converts(node: Node) -> bool:
+    """Tell whether expressions see a value in another form, or not all of it."""
+    hides = node.open or node.embedded or (node.additional is not None and node.additional.schema is ANYTHING)
+    return hides or node.type_name in ("integer", "number") or bool(node.format)

@@ -42,4 +42,4 @@ def _causes(node: Node, path: str) -> Iterator[Cause]:
         cause = at(path_text(where))
         field = path if cause.field in ("", NO_FIELD) else f"{path}.{cause.field}"
         yield Cause(cause.reason, cause.message, field)
-    yield from SchemaRules(node).causes(default, None, path)
+    yield from SchemaRules(node).causes(default, path=path)
