@@ -19,6 +19,7 @@ from apiserver.engine.repositories import RESOURCE as REPOSITORIES
 from apiserver.engine.repositories import Held, Options, Repositories
 from apiserver.engine.service import PackageService
 from apiserver.engine.tasks import StartingContents
+from apiserver.resources.revision_ownership import FileManagers
 from apiserver.rules.lifecycle import Door
 from krm.functions.builtins import BuiltinRunner
 from krm.package.contents import File
@@ -93,10 +94,10 @@ class Engine:
     async def save(self, name: str, **files: str) -> Entry:
         """Add or replace text files of a draft."""
 
-        def resources(entry: Entry, contents: dict[str, File]) -> tuple[Json, list[str]]:
+        def resources(entry: Entry, contents: dict[str, File]) -> tuple[Json, list[str], FileManagers]:
             texts = {path: file.data.decode() for path, file in contents.items()}
             texts |= {path.replace("_", "."): text for path, text in files.items()}
-            return {"metadata": {"resourceVersion": str(entry.rv)}, "spec": {"resources": texts}}, []
+            return {"metadata": {"resourceVersion": str(entry.rv)}, "spec": {"resources": texts}}, [], FileManagers([], [])
 
         return (await self.service.save(NAMESPACE, name, resources, "alice", dry_run=False))[0]
 

@@ -5,6 +5,7 @@ Source: ``porch-api.md`` 4.4 and 6.5; ``decisions.md`` 8.
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from apiserver.engine.package_index import COMMIT, LIFECYCLE
 from apiserver.engine.recording import Recorder
@@ -21,9 +22,11 @@ from storage.git.refs import draft_ref, proposed_ref, tag_ref
 from storage.git.trees import replace_subtree
 from storage.interfaces import Entry
 
+Json = dict[str, Any]
+
 
 class PublishJob:
-    """Publish one proposed revision. After :meth:`settle`, ``published`` is its new entry."""
+    """Publish one proposed revision, with these managedFields. After :meth:`settle`, ``published`` is its new entry."""
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class PublishJob:
         commit: str,
         pending: Sequence[GitObject],
         user: str,
+        managers: list[Json] | None = None,
     ) -> None:
         self.name = revision.object_name
         self.package = revision.package
@@ -44,6 +48,7 @@ class PublishJob:
         self._commit = commit
         self._pending = pending
         self._user = user
+        self._managers = managers
         self._number = 0
         self._merge = ""
         self._at = 0
@@ -79,7 +84,13 @@ class PublishJob:
         if self.published is not None:
             return
         self.published = await self._recorder.published(
-            self._repository, self._revision, number=self._number, commit=self._merge, at=self._at, user=self._user
+            self._repository,
+            self._revision,
+            number=self._number,
+            commit=self._merge,
+            at=self._at,
+            user=self._user,
+            managers=self._managers,
         )
         self._repository.objects.discard([obj.oid for obj in self._pending])
 

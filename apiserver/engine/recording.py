@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.engine.package_index import LIFECYCLE, PACKAGE, REPOSITORY, RESOURCE, REVISION, PackageIndex
 from apiserver.engine.registered import RegisteredRepository
-from apiserver.engine.revision_body import lifecycle_of, new_revision, set_published, set_self_lock
+from apiserver.engine.revision_body import lifecycle_of, new_revision, set_managers, set_published, set_self_lock
 from apiserver.rules.lifecycle import Lifecycle
 from apiserver.rules.managed_labels import LATEST, with_latest
 from krm.api.revision_name import RevisionName
@@ -124,11 +124,19 @@ class Recorder:
         return entry
 
     async def published(
-        self, repository: RegisteredRepository, revision: RevisionName, *, number: int, commit: str, at: int, user: str
+        self,
+        repository: RegisteredRepository,
+        revision: RevisionName,
+        *,
+        number: int,
+        commit: str,
+        at: int,
+        user: str,
+        managers: list[Json] | None = None,
     ) -> Entry:
         """Record an approval that the remote has: the revision, the label's move, the placeholder.
 
-        ``at`` is seconds since the epoch. Repeating it after a sync recorded the same changes nothing.
+        ``at`` is seconds since the epoch; ``managers`` (None: those that are there) become the managedFields. Repeating it after a sync recorded the same changes nothing.
         """
         settings = repository.settings
         drop = OutboxChange(settings.key, revision.object_name, drop=True)
@@ -136,6 +144,8 @@ class Recorder:
             entry = self.entry(settings.namespace, revision.object_name)
             body = decode(entry)
             set_published(body, number, by=user, at=at)
+            if managers is not None:
+                set_managers(body, managers)
             newest = number >= self.next_revision(settings.namespace, settings.name, revision.package)
             set_latest_label(body, latest=newest)
             path = settings.full_path(revision.package)

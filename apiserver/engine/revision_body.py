@@ -118,6 +118,14 @@ def revision_name_of(body: Json) -> RevisionName:
     return RevisionName(spec["repository"], spec["packageName"], spec["workspaceName"])
 
 
+def set_managers(body: Json, entries: list[Json] | None) -> None:
+    """Say in the object who manages which of its fields."""
+    if entries:
+        body["metadata"]["managedFields"] = entries
+    else:
+        body["metadata"].pop("managedFields", None)
+
+
 def name_binary_files(body: Json, paths: list[str]) -> None:
     """Say in the object which files are not text."""
     annotations = {

@@ -8,7 +8,7 @@ revision while it runs, and goes on to its end when its client disconnects. Sour
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -30,7 +30,14 @@ from apiserver.engine.recording import REVISIONS, Recorder, set_latest_label, up
 from apiserver.engine.registered import RegisteredRepository
 from apiserver.engine.rendering import Renderer
 from apiserver.engine.repositories import Held, Repositories
-from apiserver.engine.revision_body import lifecycle_of, revision_name_of, self_commit, set_published, timestamp
+from apiserver.engine.revision_body import (
+    lifecycle_of,
+    revision_name_of,
+    self_commit,
+    set_managers,
+    set_published,
+    timestamp,
+)
 from apiserver.engine.tasks import StartingContents
 from apiserver.rules.lifecycle import Door, Lifecycle, check_transition, parse_lifecycle
 from apiserver.rules.managed_labels import LATEST
@@ -60,6 +67,15 @@ Change = Callable[[Json], Json]
 T = TypeVar("T")
 
 RESOURCES = ResourceName("packagerevisionresources", "porch.kpt.dev")
+
+
+class NewManagers(Protocol):
+    """The managedFields of a revision after its files were written."""
+
+    @property
+    def if_changed(self) -> list[Json]: ...
+    @property
+    def if_same(self) -> list[Json]: ...
 
 
 class PackageService:
@@ -130,12 +146,15 @@ class PackageService:
         self,
         namespace: str,
         name: str,
-        resources: Callable[[Entry, dict[str, File]], tuple[Json, Any]],
+        resources: Callable[[Entry, dict[str, File]], tuple[Json, list[str], NewManagers]],
         user: str,
         *,
         dry_run: bool,
     ) -> tuple[Entry, dict[str, File], Json]:
-        """Replace a draft's files; ``resources`` gets the current state and returns (wanted object, kept binaries).
+        """Replace a draft's files.
+
+        ``resources`` gets the current state and returns the wanted object, the binary files to keep, and who manages
+        what after that.
 
         Returns the entry, the rendered contents, and the function results.
 
@@ -159,7 +178,7 @@ class PackageService:
         body = decode(entry)
         held = self._repositories.get(namespace, entry.fields[REPOSITORY])
         old = await self._starting.read(held, entry)
-        wanted, keep = resources(entry, old)
+        wanted, keep, managers = resources(entry, old)
         check_version(RESOURCES, "PackageRevisionResources", name, wanted, entry.rv, entry.uid)
         lifecycle = lifecycle_of(body)
         if lifecycle is not Lifecycle.DRAFT:
@@ -174,6 +193,7 @@ class PackageService:
         if rendered.failed:
             raise refuse_save(name, "spec.resources", f"error {NOT_PUSHED}{rendered.error}")
         check_rendered(name, rendered)
+        set_managers(body, managers.if_same if rendered.contents == old else managers.if_changed)
         task = {"type": "render"}
         saved = await self._writer.save(
             held, body, rendered.contents, entry, self_commit(body), task, user, dry_run=dry_run
@@ -211,6 +231,8 @@ class PackageService:
         check_transition(current, desired, door, name)
         gates, conditions = _gates_wanted(stored, wanted, current, door)
         require_ready(name, current, desired, gates, conditions)
+        if door is Door.APPROVAL and (managers := wanted["metadata"].get("managedFields")):
+            set_managers(stored, managers)
         if desired is Lifecycle.PUBLISHED and current is Lifecycle.PROPOSED:
             return await self._approve(held, entry, stored, user, dry_run=dry_run)
         body = stored
@@ -260,7 +282,15 @@ class PackageService:
             return preview(body, entry)
         repository.require_open()
         pending = await self._pending(repository, entry.name)
-        job = PublishJob(repository, self._recorder, name, commit=self_commit(body), pending=pending, user=user)
+        job = PublishJob(
+            repository,
+            self._recorder,
+            name,
+            commit=self_commit(body),
+            pending=pending,
+            user=user,
+            managers=body["metadata"].get("managedFields"),
+        )
         await held.queue.submit(job)
         return job.published if job.published is not None else self._recorder.entry(entry.namespace, entry.name)
 

@@ -3,6 +3,7 @@
 Shares name, uid and version with its package revision and stores nothing of its own. Source: ``porch-api.md`` 1.5 and 5.
 """
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import orjson
 
 from apiserver.engine.revision_body import BINARY_FILES
 from apiserver.engine.service import PackageService
+from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.rest import Change, GetOptions, Item, ItemList, ListOptions, Scope, WriteOptions
 from apiserver.resources.packagerevisions import namespace_of
 from apiserver.resources.porch import (
@@ -18,6 +20,7 @@ from apiserver.resources.porch import (
     select_revisions,
 )
 from apiserver.resources.reading import item_or_404, list_entries
+from apiserver.resources.revision_ownership import FileManagers, file_managers, recorded_files
 from krm.meta.errors import BadRequest, NotFound, ServiceUnavailable
 from krm.package.contents import Contents, File, binary_paths, texts
 from storage.bodies import decode
@@ -47,6 +50,7 @@ class PackageRevisionResources:
     def __init__(self, store: ObjectStore, service: PackageService) -> None:
         self.definition = package_revision_resources_definition()
         self._revisions = package_revision_definition()
+        self._ownership = Ownership(self.definition)
         self._store = store
         self._service = service
 
@@ -85,9 +89,11 @@ class PackageRevisionResources:
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
         """Replace the whole package of a draft and render it."""
 
-        def apply(entry: Entry, contents: dict[str, File]) -> tuple[Json, list[str]]:
-            wanted = change(files_object(entry, contents))
-            return wanted, _kept_binaries(wanted, contents)
+        def apply(entry: Entry, contents: dict[str, File]) -> tuple[Json, list[str], FileManagers]:
+            current = files_object(entry, contents)
+            wanted = change(copy.deepcopy(current))
+            managers = recorded_files(decode(entry), current, wanted, self._ownership, options)
+            return wanted, _kept_binaries(wanted, contents), managers
 
         entry, contents, results = await self._service.save(
             namespace_of(scope), name, apply, scope.user.name, dry_run=options.dry_run
@@ -106,6 +112,8 @@ def files_object(entry: Entry, contents: Contents, results: Mapping[str, Any] | 
         "resourceVersion": str(entry.rv),
         "creationTimestamp": metadata["creationTimestamp"],
     }
+    if managers := file_managers(metadata.get("managedFields")):
+        shown["managedFields"] = managers
     if binaries := binary_paths(contents):
         shown["annotations"] = {BINARY_FILES: orjson.dumps(binaries).decode()}
     files: Json = {

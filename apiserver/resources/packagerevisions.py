@@ -6,7 +6,10 @@ Source: ``porch-api.md`` 1.2 to 4.
 from collections.abc import Sequence
 from typing import Any
 
+from apiserver.engine.recording import REVISIONS
 from apiserver.engine.service import PackageService
+from apiserver.machinery.apply.managers import APPLY
+from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.rest import (
     Change,
     DeleteOptions,
@@ -22,8 +25,11 @@ from apiserver.machinery.rest import (
 from apiserver.resources.objects import NamespaceCheck
 from apiserver.resources.porch import package_revision_definition, select_revisions
 from apiserver.resources.reading import item_or_404, list_entries, open_watch
+from apiserver.resources.revision_ownership import recorded
 from apiserver.resources.writing import check_preconditions, collector_finalizers
 from apiserver.rules.lifecycle import Door
+from krm.api.revision_name import RevisionName
+from krm.meta.errors import BadRequest, NotFound
 from storage.bodies import decode
 from storage.interfaces import Entry, ObjectStore
 
@@ -44,6 +50,7 @@ class PackageRevisions:
         self._store = store
         self._service = service
         self._namespace_check = namespace_check
+        self._ownership = Ownership(self.definition)
 
     async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
         """Return the stored revision."""
@@ -61,14 +68,32 @@ class PackageRevisions:
         """Create a draft; the name is composed, whatever the client sent."""
         namespace = namespace_of(scope)
         await self._namespace_check(self.definition, namespace, (wanted.get("metadata") or {}).get("name") or "")
+        self._ownership.created(wanted, options)
         return await self._service.create(namespace, wanted, scope.user.name, dry_run=options.dry_run)
 
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
-        """Change metadata, package metadata, gates, conditions, or the lifecycle."""
-        entry = await self._service.update(
-            namespace_of(scope), name, change, scope.user.name, Door.MAIN, dry_run=options.dry_run
-        )
+        """Change metadata, package metadata, gates, conditions, or the lifecycle; an apply may create a draft."""
+        record = recorded(change, self._ownership, options, Door.MAIN)
+        try:
+            entry = await self._service.update(
+                namespace_of(scope), name, record, scope.user.name, Door.MAIN, dry_run=options.dry_run
+            )
+        except NotFound as error:
+            if options.operation != APPLY or error.kind != REVISIONS.resource:
+                raise
+            return await self._create_applied(scope, name, change, options), True
         return entry, False
+
+    async def _create_applied(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> Item:
+        if options.before_create:
+            await options.before_create()
+        wanted = change({})
+        spec = wanted.get("spec") or {}
+        parts = [spec.get(part) or "" for part in ("repository", "packageName", "workspaceName")]
+        composed = RevisionName(*parts).object_name
+        if composed != name:
+            raise BadRequest(f"the name of the object ({composed}) does not match the name on the URL ({name})")
+        return await self.create(scope, wanted, options)
 
     async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Item, bool]:
         """Delete a draft, a proposal, or a revision whose deletion is proposed."""
@@ -91,6 +116,7 @@ class PackageRevisionApproval:
         self.definition = revisions.definition
         self._revisions = revisions
         self._service = service
+        self._ownership = Ownership(self.definition, "approval")
 
     async def get(self, scope: Scope, name: str, options: GetOptions) -> Item:
         """Return the revision as its parent resource shows it."""
@@ -98,7 +124,8 @@ class PackageRevisionApproval:
 
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
         """Apply the lifecycle of the changed object; every other field is ignored."""
+        record = recorded(change, self._ownership, options, Door.APPROVAL)
         entry = await self._service.update(
-            namespace_of(scope), name, change, scope.user.name, Door.APPROVAL, dry_run=options.dry_run
+            namespace_of(scope), name, record, scope.user.name, Door.APPROVAL, dry_run=options.dry_run
         )
         return entry, False
