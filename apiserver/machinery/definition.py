@@ -68,6 +68,8 @@ class Definition:
     custom: bool = False
     """Described by a CustomResourceDefinition: values of the wrong type are Invalid (422), and what was wrong before
     an update and has not changed is let pass."""
+    slow: bool = False
+    """Checking an object can take longer than the event loop should wait, so it is done in a thread."""
     label_name: bool = False
     free_name: bool = False
     """The name may be any text that is one segment of a path (RBAC kinds)."""

@@ -3,8 +3,10 @@
 Source: ``kube-api.md`` 2.3 to 2.13.
 """
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from apiserver.machinery.apply.managers import APPLY
 from apiserver.machinery.apply.ownership import Ownership
@@ -42,6 +44,8 @@ from apiserver.resources.writing import (
 from krm.meta.errors import AlreadyExists, Cause, Conflict, Forbidden, NotFound, ResourceName
 from storage.bodies import decode, encode_body, with_revision
 from storage.interfaces import Entry, Mutation, ObjectKey, ObjectStore, Op, StaleWrite
+
+T = TypeVar("T")
 
 UPDATE_ATTEMPTS = 64
 """Times a change is applied again to fresher state before the writer is told of the conflict."""
@@ -119,7 +123,9 @@ class StoredObjects:
                 await self._namespace_check(self.definition, scope.namespace or "", given)
         for _ in range(1 if given else NAME_ATTEMPTS):
             warnings = WriteOptions(field_validation=options.field_validation)
-            obj = prepare_create(self.definition, self._schema, wanted, scope.namespace, warnings)
+            obj = await self._checked(
+                functools.partial(prepare_create, self.definition, self._schema, wanted, scope.namespace, warnings)
+            )
             self._ownership("").created(obj, options)
             try:
                 entry = await self._insert(obj, scope, options)
@@ -128,6 +134,11 @@ class StoredObjects:
             options.warnings.extend(warnings.warnings)
             return entry
         raise await self._already_exists(scope, given, wanted)
+
+    async def _checked(self, prepare: Callable[[], T]) -> T:
+        """Run a preparation, in a thread if its checks may take long (CEL rules)."""
+        slow = self.definition.slow or self._schema.slow
+        return await asyncio.to_thread(prepare) if slow else prepare()
 
     async def _insert(self, obj: Json, scope: Scope, options: WriteOptions) -> Entry:
         key = object_key(self.definition, scope.namespace, obj["metadata"]["name"])
@@ -197,7 +208,11 @@ class StoredObjects:
         warnings = WriteOptions(field_validation=options.field_validation)
         wanted = change(self._decoded(entry))
         changed = functools.partial(self._ownership(subresource).changed, options=options)
-        obj = prepare_update(self.definition, self._schema, current, wanted, warnings, subresource, changed)
+        obj = await self._checked(
+            functools.partial(
+                prepare_update, self.definition, self._schema, current, wanted, warnings, subresource, changed
+            )
+        )
         finished = is_terminating(current) and not self._held(obj or current)
         if obj is None and not finished:
             saved = entry
