@@ -20,6 +20,7 @@ from apiserver.machinery.rest import WriteOptions
 from apiserver.machinery.schema import CompiledSchema
 from apiserver.machinery.yaml_body import YamlRefused, parse_yaml
 from krm.meta.errors import BadRequest, Cause, Invalid, RequestEntityTooLarge, Timeout, UnsupportedMediaType
+from krm.meta.times import seconds_time
 
 Json = dict[str, Any]
 
@@ -37,6 +38,7 @@ _EXCERPT = 30
 """Bytes of an unreadable body that the error shows."""
 _MAX_REPORTED = 50
 """Duplicate fields named for one body."""
+_SETTLED_TIME = len("2026-01-02T03:04:05Z")
 
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
@@ -222,6 +224,10 @@ def admit(parsed: Parsed, definition: Definition, schema: CompiledSchema, option
         raise BadRequest(f"{unfit}: {', '.join(errors)}")
     if problems := _surplus(obj, parsed.duplicates, schema, options):
         raise BadRequest(f"{unfit}: strict decoding error: {', '.join(problems)}")
+    try:
+        _settle_times(obj["metadata"])
+    except ValueError as error:
+        raise BadRequest(f"{unfit}: metadata: {error}") from error
     schema.default(obj)
     return obj
 
@@ -241,8 +247,26 @@ def admit_patched(obj: Json, definition: Definition, schema: CompiledSchema, opt
     if problems := _surplus(obj, (), schema, options):
         causes = [Cause("FieldValueInvalid", f"Invalid value: strict decoding error: {p}", "patch") for p in problems]
         raise Invalid.of(definition.kind, definition.group, name, causes)
+    try:
+        _settle_times(obj["metadata"])
+    except ValueError as error:
+        cause = Cause("FieldValueInvalid", f"Invalid value: metadata: {error}", "patch")
+        raise Invalid.of(definition.kind, definition.group, name, [cause]) from error
     schema.default(obj)
     return obj
+
+
+def _settle_times(metadata: Json) -> None:
+    """Write metadata's times, in place, as the server does: clients in Python send ``+00:00`` for ``Z``.
+
+    Raises:
+        ValueError: one is no time.
+    """
+    timed = [(metadata, key) for key in ("creationTimestamp", "deletionTimestamp")]
+    timed += [(entry, "time") for entry in metadata.get("managedFields") or () if isinstance(entry, dict)]
+    for place, key in timed:
+        if (text := place.get(key)) and not (len(text) == _SETTLED_TIME and text.endswith("Z")):
+            place[key] = seconds_time(text)
 
 
 def _of_kind(value: Any, definition: Definition) -> Json:

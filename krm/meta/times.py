@@ -35,4 +35,7 @@ def _parsed(text: str | None) -> datetime | None:
     moment = datetime.fromisoformat(text.upper())
     if moment.year == _YEAR_ONE:
         return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} is after the year 9999 in UTC") from error

@@ -36,6 +36,23 @@ async def created(api: Api, path: str, body: Json) -> Json:
     return result
 
 
+async def test_times_of_metadata_may_be_sent_back_in_another_form(api: Api) -> None:
+    stored = await created(api, MAPS, config_map())
+    sent = {**stored, "metadata": {**stored["metadata"]}, "data": {"k": "w"}}
+    sent["metadata"]["creationTimestamp"] = stored["metadata"]["creationTimestamp"].replace("Z", "+00:00")
+
+    answer = await api.client.put(f"{MAPS}/a", json=sent)
+
+    assert answer.status_code == 200, "the Python clients write times so"
+    assert answer.json()["metadata"]["creationTimestamp"] == stored["metadata"]["creationTimestamp"]
+
+
+async def test_a_time_that_utc_has_not_is_a_bad_request(api: Api) -> None:
+    answer = await api.client.post(MAPS, json=config_map(creationTimestamp="9999-12-31T23:59:59-23:00"))
+
+    assert (answer.status_code, answer.json()["reason"]) == (400, "BadRequest")
+
+
 async def test_create_sets_what_belongs_to_the_server(api: Api) -> None:
     sent = config_map(uid="mine", creationTimestamp="2001-01-01T00:00:00Z", generation=7, selfLink="/x")
 
