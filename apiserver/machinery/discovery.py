@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.negotiate import Shape, negotiate
-from apiserver.machinery.reply import Reply, formatted, plain
+from apiserver.machinery.reply import Headers, Reply, formatted, plain
 from apiserver.machinery.rest import (
     Creater,
     Deleter,
@@ -99,8 +99,8 @@ class _GroupVersion:
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     @cached_property
-    def document(self) -> _Document:
-        return _Document.of(_resource_list(self.group, self.version, self.served))
+    def document(self) -> bytes:
+        return orjson.dumps(_resource_list(self.group, self.version, self.served))
 
     @cached_property
     def aggregated(self) -> orjson.Fragment:
@@ -163,28 +163,27 @@ class Discovery:
     async def _serve_root(self, request: Request) -> Response | Reply:
         path = request.url.path.rstrip("/")
         if wants_aggregated(request.headers.get("accept", "")):
-            headers = {"Vary": "Accept", "Cache-Control": "public"}
-            return _conditional(request, self._aggregated[path], AGGREGATED, headers)
+            return _conditional(request, self._aggregated[path])
         content = self._versions(request) if path == "/api" else self._group_list()
-        return await _negotiated(request, _Document.of(content), {"Vary": "Accept"})
+        return await _negotiated(request, orjson.dumps(content), [(b"vary", b"Accept")])
 
     async def _serve_below(self, request: Request) -> ASGIApp:
         path = request.url.path.strip("/").split("/")
         document = self._below(path)
         if document is not None:
-            return await _negotiated(request, document, {})
+            return await _negotiated(request, document)
         if path[0] == "api" or (len(path) > 2 and path[1] in self._groups):  # noqa: PLR2004 — apis, group, version
             raise NotServed
         return plain("404 page not found\n", status=404)
 
-    def _below(self, path: Sequence[str]) -> _Document | None:
+    def _below(self, path: Sequence[str]) -> bytes | None:
         match path:
             case ["apis", group, version] if group:
                 found = self.group_version(group, version)
             case ["api", version]:
                 found = self.group_version("", version)
             case ["apis", group] if group and group in self._groups:
-                return _Document.of({"kind": "APIGroup", "apiVersion": "v1", **_group(group, self._groups[group])})
+                return orjson.dumps({"kind": "APIGroup", "apiVersion": "v1", **_group(group, self._groups[group])})
             case _:
                 return None
         return found.document if found else None
@@ -219,24 +218,23 @@ def _same_or_new(known: Discovery | None, group: str, version: str, served: Sequ
     return found
 
 
-async def _negotiated(request: Request, document: _Document, headers: Mapping[str, str]) -> Response | Reply:
-    """Return a document as JSON or YAML, or that the client has it.
+async def _negotiated(request: Request, document: bytes, headers: Headers = ()) -> Reply:
+    """Return a document as JSON or YAML.
 
     Raises:
         NotAcceptable: the client takes neither.
     """
     form = negotiate(request.headers.get("accept", ""), Shape.ITEM)
-    if not form.yaml:
-        return _conditional(request, document, "application/json", headers)
-    return await formatted([document.body], form)
+    return await formatted([document], form, headers=headers)
 
 
-def _conditional(request: Request, document: _Document, media_type: str, headers: Mapping[str, str]) -> Response:
-    every = {"ETag": document.etag, **headers}
+def _conditional(request: Request, document: _Document) -> Response:
+    """Return an aggregated document, or that the client has it."""
+    headers = {"ETag": document.etag, "Vary": "Accept", "Cache-Control": "public"}
     if request.headers.get("if-none-match") == document.etag:
-        return Response(status_code=304, headers=every)
+        return Response(status_code=304, headers=headers)
     # Set by hand: Starlette would add a charset, and clients compare the whole value.
-    return Response(document.body, headers={**every, "Content-Type": media_type})
+    return Response(document.body, headers={**headers, "Content-Type": AGGREGATED})
 
 
 def _group(group: str, versions: Iterable[str]) -> Json:
@@ -255,7 +253,9 @@ def _resource_list(group: str, version: str, served: Sequence[Served]) -> Json:
                 entry |= {"group": subresource.definition.group, "version": subresource.definition.version}
             resources.append(entry)
     api_version = f"{group}/{version}" if group else version
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": resources}
+    # Kubernetes leaves the version of the list out where the group has no name.
+    kind = {"kind": "APIResourceList", "apiVersion": "v1"} if group else {"kind": "APIResourceList"}
+    return {**kind, "groupVersion": api_version, "resources": resources}
 
 
 def _legacy_resource(resource: Resource, name: str) -> Json:

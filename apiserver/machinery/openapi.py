@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from functools import cached_property
+from operator import itemgetter
 from time import time
 from typing import Any, Final
 
@@ -19,11 +20,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from apiserver.machinery.openapi_paths import path_items
-from apiserver.machinery.openapi_schemas import component_schemas
+from apiserver.machinery.openapi_paths import path_items, resources_item
+from apiserver.machinery.openapi_schemas import component_schemas, schema_name
 from apiserver.machinery.openapi_v2 import swagger
 from apiserver.machinery.openapi_v2_protobuf import ANSWERED, MEDIA_TYPE, encode_document
-from apiserver.machinery.reply import Headers, Reply, plain
+from apiserver.machinery.reply import Headers, Reply
 from apiserver.machinery.rest import Served
 from krm.meta.errors import NotAcceptable
 
@@ -40,6 +41,7 @@ class _Encoded:
     def __init__(self, document: Json) -> None:
         self.body = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
         self.hash = hashlib.sha512(self.body).hexdigest().upper()
+        self.headers = {"etag": f'"{self.hash}"', "vary": "Accept", "last-modified": formatdate(usegmt=True)}
 
 
 class OpenApi:
@@ -86,8 +88,12 @@ class OpenApi:
             KeyError: nothing is served there.
         """
         served = self._served[group_version] if group_version in self._served else _missing(group_version)
-        paths = dict(sorted(item for one in served for item in path_items(one)))
-        schemas = component_schemas([one.resource.definition for one in served])
+        items = [item for one in served for item in path_items(one)]
+        paths = dict(sorted([*items, resources_item(group_version)], key=itemgetter(0)))
+        definitions = [one.resource.definition for one in served]
+        own = {schema_name(definition) for definition in definitions}
+        parts = [part.definition for one in served for part in one.subresources.values()]
+        schemas = component_schemas(definitions, [part for part in parts if schema_name(part) not in own])
         return {"openapi": "3.0.0", "info": INFO, "paths": paths, "components": {"schemas": schemas}}
 
     def document_v2(self) -> Json:
@@ -143,7 +149,7 @@ class OpenApi:
     async def _serve_v3(self, request: Request) -> ASGIApp:
         group_version = request.path_params["path"].rstrip("/")
         if group_version not in self._served:
-            return plain("404 page not found\n", status=404)
+            return Response(status_code=404)
         document = self._v3.get(group_version)
         if document is None:
             async with self._building:
@@ -152,7 +158,7 @@ class OpenApi:
         if wanted is None:
             return _answer(request, document)
         if wanted != document.hash:
-            return Response(status_code=301, headers={"location": self._url(group_version)})
+            return Response(status_code=301, headers={"location": self._url(group_version), **document.headers})
         expires = formatdate(time() + ONE_YEAR, usegmt=True).encode()
         return _answer(request, document, [(b"cache-control", b"public, immutable"), (b"expires", expires)])
 
@@ -167,11 +173,10 @@ def _answer(request: Request, document: _Encoded, headers: Headers = ()) -> ASGI
     Raises:
         NotAcceptable: the client takes no JSON; kubectl then goes on with what else it knows.
     """
-    etag = f'"{document.hash}"'.encode()
-    every = [(b"etag", etag), (b"vary", b"Accept"), *headers]
+    every = [*((name.encode(), value.encode()) for name, value in document.headers.items()), *headers]
     if not _takes_json(request.headers.get("accept", "")):
         raise NotAcceptable("only the following media types are accepted: application/json")
-    if request.headers.get("if-none-match", "").encode() == etag:
+    if request.headers.get("if-none-match", "") == document.headers["etag"]:
         return Response(status_code=304, headers={name.decode(): value.decode() for name, value in every})
     return Reply([document.body], headers=every)
 

@@ -93,8 +93,22 @@ def path_items(served: Served) -> Iterator[tuple[str, Json]]:
         yield f"{collection}/{{name}}/{name}", _subresource(resource, definition, name)
 
 
+def resources_item(group_version: str) -> tuple[str, Json]:
+    """Return the path and the path item of a group-version itself, named as ``apis/porch.kpt.dev/v1alpha1``."""
+    schema = {"type": "object", "description": "What is served of this group and version."}
+    answers = {"200": {"description": "OK", "content": {one: {"schema": schema} for one in MEDIA}}}
+    operation = {
+        "tags": [_identifier(*(group_version.split("/")[1:] or ["core"]), separator="_")],
+        "description": "List the resources of this group and version.",
+        "operationId": f"get{_identifier(*group_version.split('/'), separator='')}Resources",
+        "responses": {**answers, "401": {"description": "Unauthorized"}},
+    }
+    return f"/{group_version}/", {"get": operation}
+
+
 def _subresource(resource: Resource, parent: Definition, name: str) -> Json:
-    operations = _Operations(resource.definition, name)
+    # A part of a custom resource is told of as that kind, whatever it answers with; so does Kubernetes.
+    operations = _Operations(resource.definition, name, told_as=parent if parent.custom else None)
     return _item(parent, _single(operations, set(verbs_of(resource))), named=True)
 
 
@@ -128,8 +142,15 @@ def _single(operations: "_Operations", verbs: set[str]) -> Json:
 class _Operations:
     """The operations of one resource or subresource."""
 
-    def __init__(self, definition: Definition, subresource: str, *, all_namespaces: bool = False) -> None:
-        self._definition = definition
+    def __init__(
+        self,
+        definition: Definition,
+        subresource: str,
+        *,
+        all_namespaces: bool = False,
+        told_as: Definition | None = None,
+    ) -> None:
+        self._definition = told_as or definition
         self._subresource = subresource
         self._all_namespaces = all_namespaces
         self._kind = reference(schema_name(definition))

@@ -32,9 +32,16 @@ def reference(name: str) -> Json:
 
 
 def schema_name(definition: Definition) -> str:
-    """Return the component name of a kind: its group reversed, then version and kind."""
-    group = ".".join(reversed(definition.group.split("."))) if definition.group else "io.k8s.api.core"
-    return f"{group}.{definition.version}.{definition.kind}"
+    """Return the component name of a kind: its group reversed (Kubernetes' own: its package), version and kind."""
+    return f"{_package(definition.group)}.{definition.version}.{definition.kind}"
+
+
+def _package(group: str) -> str:
+    if group == "apiextensions.k8s.io":
+        return "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions"
+    if "." not in group or group.endswith(".k8s.io"):
+        return f"io.k8s.api.{group.partition('.')[0] or 'core'}"
+    return ".".join(reversed(group.split(".")))
 
 
 def list_schema_name(definition: Definition) -> str:
@@ -47,17 +54,21 @@ def group_version_kind(definition: Definition, kind: str = "") -> Json:
     return {"group": definition.group, "version": definition.version, "kind": kind or definition.kind}
 
 
-def component_schemas(definitions: Sequence[Definition]) -> Json:
-    """Return every schema that the paths of these definitions refer to, sorted by name."""
+def component_schemas(definitions: Sequence[Definition], beside: Sequence[Definition] = ()) -> Json:
+    """Return every schema that the paths of these definitions refer to, sorted by name.
+
+    ``beside`` are kinds that only subresources answer with, such as Scale; they have no lists.
+    """
     schemas = _meta_schemas(definitions)
     for definition in definitions:
-        schemas[schema_name(definition)] = _kind_schema(definition)
         schemas[list_schema_name(definition)] = _list_schema(definition)
+    for definition in (*beside, *definitions):
+        schemas[schema_name(definition)] = _kind_schema(definition)
     return dict(sorted(schemas.items()))
 
 
 def _kind_schema(definition: Definition) -> Json:
-    source = copy.deepcopy(definition.schema)
+    source = _published(definition.schema)
     metadata = {
         "description": "Standard object metadata.",
         "default": {},
@@ -66,9 +77,33 @@ def _kind_schema(definition: Definition) -> Json:
     properties = {"apiVersion": _API_VERSION, "kind": _KIND, "metadata": metadata}
     properties |= {name: child for name, child in source.get("properties", {}).items() if name not in properties}
     schema: Json = {**source, "type": "object", "properties": properties}
-    schema["x-kubernetes-group-version-kind"] = [group_version_kind(definition)]
+    schema |= _extensions(definition, definition.kind)
     _mark_merge_keys(schema, definition.merge_keys)
     return schema
+
+
+def _extensions(definition: Definition, kind: str) -> Json:
+    extensions: Json = {"x-kubernetes-group-version-kind": [group_version_kind(definition, kind)]}
+    if definition.custom and definition.selectable:
+        extensions["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in definition.selectable]
+    return extensions
+
+
+def _published(schema: Json) -> Json:
+    """Return a copy of a schema in which embedded objects show the fields that all objects have."""
+    copied = {
+        key: {name: _published(child) for name, child in value.items()}
+        if key == "properties"
+        else _published(value)
+        if key in ("items", "additionalProperties") and isinstance(value, dict)
+        else copy.deepcopy(value)
+        for key, value in schema.items()
+    }
+    if schema.get("x-kubernetes-embedded-resource"):
+        envelope = {"apiVersion": _API_VERSION, "kind": _KIND, "metadata": {"allOf": [reference(OBJECT_META)]}}
+        copied["properties"] = {**copied.get("properties", {}), **envelope}
+        copied["required"] = sorted({*copied.get("required", ()), "apiVersion", "kind"}, reverse=True)
+    return copied
 
 
 def _list_schema(definition: Definition) -> Json:
@@ -87,7 +122,7 @@ def _list_schema(definition: Definition) -> Json:
         "description": f"A list of {definition.kind} objects.",
         "required": ["items"],
         "properties": properties,
-        "x-kubernetes-group-version-kind": [group_version_kind(definition, definition.list_kind)],
+        **_extensions(definition, definition.list_kind),
     }
 
 

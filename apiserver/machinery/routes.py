@@ -190,7 +190,7 @@ class Endpoint:
         head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
             kind.encode(),
             version.encode(),
-            _list_metadata(page),
+            _list_metadata(page, ends=self.definition.custom and form.view is View.OBJECT),
         )
         return [head, *_joined(bodies), b"]}"]
 
@@ -368,8 +368,10 @@ def _include(call: Call, form: Form) -> Include:
     return Include.parse(text(call.query, "includeObject")) if form.view is View.TABLE else Include.METADATA
 
 
-def _list_metadata(page: ItemList) -> bytes:
-    metadata: Json = {"resourceVersion": str(page.rv)}
+def _list_metadata(page: ItemList, *, ends: bool = False) -> bytes:
+    """Return a list's metadata; ``ends`` says it, too, when nothing follows, as lists of custom resources do."""
+    metadata: Json = {"continue": ""} if ends else {}
+    metadata["resourceVersion"] = str(page.rv)
     if page.continue_token:
         metadata["continue"] = page.continue_token
         if page.remaining is not None:

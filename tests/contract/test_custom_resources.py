@@ -182,7 +182,7 @@ async def test_scale_reads_and_writes_the_replicas_of_an_object(api: Api) -> Non
     assert (put.status_code, put.json()["spec"]) == (200, {"replicas": 4})
     assert (stale.status_code, stale.json()["reason"]) == (409, "Conflict")
     assert patched.json()["spec"] == {"replicas": 6}
-    assert (negative.status_code, negative.json()["details"]["causes"][0]["field"]) == (422, "spec.replicas")
+    assert (negative.status_code, negative.json()["details"]["causes"][0]["field"]) == (422, ".spec.replicas")
     assert after["spec"]["replicas"] == 6
     assert after["metadata"]["generation"] == 3
 
@@ -341,8 +341,9 @@ async def test_instances_with_finalizers_hold_their_definition_and_nothing_new_i
 
     assert conditions(crd)["Terminating"][0] == "True"
     assert instance["metadata"]["deletionTimestamp"]
-    assert refused.status_code == 405
-    assert refused.json()["message"] == "create not allowed while custom resource definition is terminating"
+    assert refused.status_code == 403
+    why = "create not allowed while custom resource definition is terminating"
+    assert refused.json()["message"] == f"widgets.example.com is forbidden: {why}"
     assert released.status_code == 200
     assert time.monotonic() - started < 1
 

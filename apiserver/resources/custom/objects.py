@@ -19,7 +19,7 @@ from apiserver.machinery.rest import (
 )
 from apiserver.resources.custom.versions import VersionView, VersionWatch
 from apiserver.resources.objects import NamespaceCheck, StoredObjects
-from krm.meta.errors import MethodNotAllowed
+from krm.meta.errors import Forbidden
 from storage.bodies import encode_body
 from storage.interfaces import Entry, ObjectStore
 
@@ -59,10 +59,12 @@ class CustomObjects(StoredObjects):
         """Create an object.
 
         Raises:
-            MethodNotAllowed: the definition is being deleted.
+            Forbidden: the definition is being deleted.
         """
         if self._terminating():
-            raise MethodNotAllowed("create not allowed while custom resource definition is terminating")
+            resource = self.definition.resource
+            why = "create not allowed while custom resource definition is terminating"
+            raise Forbidden(f"{resource} is forbidden: {why}", group=resource.group, kind=resource.resource)
         return self._shown(await super().create(scope, wanted, options))
 
     async def update_part(

@@ -4,7 +4,7 @@ Where the numbers are in an object, the definition says by JSONPaths; they are s
 Source: ``kube-api.md`` 2.13 and 2.15.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -14,7 +14,7 @@ from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import Change, GetOptions, Scope, WriteOptions
 from apiserver.machinery.schema import structural_schema
 from apiserver.resources.custom.objects import CustomObjects
-from krm.meta.errors import Conflict, InternalError, Invalid, invalid_value
+from krm.meta.errors import Cause, Conflict, InternalError, invalid_value
 from krm.meta.objects import ObjectMeta, WireModel
 from storage.interfaces import Entry
 
@@ -63,6 +63,22 @@ def scale_definition(parent: Definition) -> Definition:
     )
 
 
+def scale_rules(paths: Mapping[str, str]) -> Callable[[Json, Json | None], list[Cause]]:
+    """Return the check of a kind with a scale: its numbers of replicas are 0 or more, in 32 bits."""
+    checked = [(paths[key], _fields(paths[key])) for key in ("specReplicasPath", "statusReplicasPath")]
+
+    def check(obj: Json, _old: Json | None) -> list[Cause]:
+        found = []
+        for path, fields in checked:
+            value = _value(obj, fields)
+            if isinstance(value, int) and not 0 <= value <= _MOST_REPLICAS:
+                most = f"should be less than or equal to {_MOST_REPLICAS}"
+                found.append(invalid_value(path, value, "should be a non-negative integer" if value < 0 else most))
+        return found
+
+    return check
+
+
 class ScaleOf:
     """The ``scale`` subresource of ``parent``; ``paths`` are those of the definition, by their names there."""
 
@@ -87,12 +103,12 @@ class ScaleOf:
 
         Raises:
             Conflict: the Scale is for another revision.
-            Invalid: the number is negative.
+            Invalid: the object would break a rule.
         """
 
         def scaled(current: Json) -> Json:
             wanted = change(self._scale(current))
-            self._check(current, wanted)
+            self._check_revision(current, wanted)
             _put(current, self._spec, (wanted.get("spec") or {}).get("replicas") or 0)
             # A Scale without a revision is for any; one with another was refused above.
             return current
@@ -100,15 +116,10 @@ class ScaleOf:
         entry, _ = await self._parent.update_part(scope, name, scaled, options, "scale")
         return self._entry(entry), False
 
-    def _check(self, current: Json, wanted: Json) -> None:
-        name = current["metadata"]["name"]
+    def _check_revision(self, current: Json, wanted: Json) -> None:
         revision = wanted["metadata"].get("resourceVersion") or ""
         if revision not in ("", current["metadata"]["resourceVersion"]):
-            raise Conflict.of(self._parent.definition.resource, name)
-        replicas = (wanted.get("spec") or {}).get("replicas") or 0
-        if not 0 <= replicas <= _MOST_REPLICAS:
-            cause = invalid_value("spec.replicas", replicas, "should be a non-negative integer")
-            raise Invalid.of("Scale", "autoscaling", name, [cause])
+            raise Conflict.of(self._parent.definition.resource, current["metadata"]["name"])
 
     def _scale(self, obj: Json) -> Json:
         metadata = {key: obj["metadata"][key] for key in _KEPT_METADATA if key in obj["metadata"]}

@@ -5,7 +5,7 @@ Schemas are compiled in a thread; taking a kind into service is one step in the 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -13,7 +13,7 @@ from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import Resource, Served
 from apiserver.resources.custom.kinds import resource_name, scale_paths, served_definitions, storage_definition
 from apiserver.resources.custom.objects import CustomObjects
-from apiserver.resources.custom.scale import ScaleOf
+from apiserver.resources.custom.scale import ScaleOf, scale_rules
 from apiserver.resources.objects import NamespaceCheck, StatusOf
 from apiserver.resources.reading import index_of
 from apiserver.resources.served_kinds import ServedKinds
@@ -88,7 +88,7 @@ class CustomServing:
 
     def versions(self, crd: Json) -> list[Served]:
         """Return what is served of a definition while it is in service."""
-        return [self._served(crd, definition) for definition in served_definitions(crd)]
+        return [self._served(crd, definition) for definition in _compiled(crd)[1]]
 
     def _objects(self, definition: Definition, name: str) -> CustomObjects:
         def terminating() -> bool:
@@ -114,10 +114,15 @@ def _identity(crd: Json) -> tuple[object, ...]:
 
 def _compiled(crd: Json) -> tuple[Definition, list[Definition]]:
     """Return the storage version's definition and those served, ready to use."""
-    stored, served = storage_definition(crd), served_definitions(crd)
+    stored, served = storage_definition(crd), [_with_rules(crd, one) for one in served_definitions(crd)]
     for definition in (stored, *served):
         _ = definition.compiled
     return stored, served
+
+
+def _with_rules(crd: Json, definition: Definition) -> Definition:
+    paths = scale_paths(crd, definition.version)
+    return definition if paths is None else replace(definition, validate=scale_rules(paths))
 
 
 def _refresh(definition: Definition) -> Callable[[Json], bool]:
