@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from apiserver.auth.authorizer import Authorizer
+from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.request import RequestInfo
 from apiserver.machinery.rest import Resource, Scope, User, WriteOptions
@@ -40,14 +41,16 @@ class SelfSubjectAccessReviews:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self.definition = _definition("SelfSubjectAccessReview", SelfSubjectAccessReview)
+        self._ownership = Ownership(self.definition)
         self._authorizer = authorizer
 
-    async def create(self, scope: Scope, wanted: Json, _options: WriteOptions) -> Entry:
+    async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Entry:
         """Answer.
 
         Raises:
             Invalid: not exactly one kind of request is asked about.
         """
+        self._ownership.created(wanted, options)
         spec = wanted.get("spec") or {}
         _refuse([*_metadata_causes(wanted["metadata"]), *_request_causes(spec)])
         return unstored({**wanted, "status": _answer(self._authorizer, scope.user, spec)})
@@ -58,14 +61,16 @@ class SubjectAccessReviews:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self.definition = _definition("SubjectAccessReview", SubjectAccessReview)
+        self._ownership = Ownership(self.definition)
         self._authorizer = authorizer
 
-    async def create(self, _scope: Scope, wanted: Json, _options: WriteOptions) -> Entry:
+    async def create(self, _scope: Scope, wanted: Json, options: WriteOptions) -> Entry:
         """Answer.
 
         Raises:
             Invalid: nobody is named, or not exactly one kind of request.
         """
+        self._ownership.created(wanted, options)
         spec = wanted.get("spec") or {}
         _refuse([*_metadata_causes(wanted["metadata"]), *_subject_causes(spec)])
         return unstored({**wanted, "status": _answer(self._authorizer, _subject(spec), spec)})
@@ -76,14 +81,16 @@ class LocalSubjectAccessReviews:
 
     def __init__(self, authorizer: Authorizer) -> None:
         self.definition = _definition("LocalSubjectAccessReview", LocalSubjectAccessReview, namespaced=True)
+        self._ownership = Ownership(self.definition)
         self._authorizer = authorizer
 
-    async def create(self, scope: Scope, wanted: Json, _options: WriteOptions) -> Entry:
+    async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Entry:
         """Answer.
 
         Raises:
             Invalid: nobody is named, or the request is not one for a resource of the namespace.
         """
+        self._ownership.created(wanted, options)
         spec, metadata = wanted.get("spec") or {}, wanted["metadata"]
         namespace = scope.namespace or ""
         other = {key: value for key, value in metadata.items() if key != "namespace"}
@@ -139,6 +146,7 @@ def _definition(kind: str, model: type[BaseModel], *, namespaced: bool = False) 
         schema=structural_schema(model),
         namespaced=namespaced,
         generation=False,
+        initial={"spec": {}},
     )
 
 
@@ -180,8 +188,8 @@ def _url_rule(rule: Json) -> Json:
 
 
 def _metadata_causes(metadata: Json) -> list[Cause]:
-    given = {key: value for key, value in metadata.items() if value and key != "managedFields"}
-    return [invalid_value("metadata", given, "must be empty")] if given else []
+    given = {key: value for key, value in metadata.items() if value}
+    return [invalid_value("metadata", given, "must be empty")] if given.keys() - {"managedFields"} else []
 
 
 def _subject_causes(spec: Json) -> list[Cause]:

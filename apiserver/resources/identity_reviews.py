@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from apiserver.auth.bearer import BearerTokens, InvalidToken
 from apiserver.auth.identity import AUTHENTICATED, user_info, with_group
+from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import Scope, WriteOptions
 from apiserver.machinery.schema import structural_schema
@@ -37,9 +38,10 @@ class TokenReviews:
 
     def __init__(self, tokens: BearerTokens) -> None:
         self.definition = _definition("TokenReview", TokenReview)
+        self._ownership = Ownership(self.definition)
         self._tokens = tokens
 
-    async def create(self, _scope: Scope, wanted: Json, _options: WriteOptions) -> Entry:
+    async def create(self, _scope: Scope, wanted: Json, options: WriteOptions) -> Entry:
         """Answer.
 
         Raises:
@@ -48,6 +50,7 @@ class TokenReviews:
         spec = wanted.get("spec") or {}
         if not spec.get("token"):
             raise BadRequest("token is required for TokenReview in authentication")
+        self._ownership.created(wanted, options)
         try:
             identity = await self._tokens.review(spec["token"], spec.get("audiences") or self._tokens.audiences)
         except InvalidToken as error:
@@ -70,4 +73,5 @@ def _definition(kind: str, model: type[BaseModel]) -> Definition:
         schema=structural_schema(model),
         namespaced=False,
         generation=False,
+        initial={"spec": {}},
     )
