@@ -22,7 +22,7 @@ def fill_defaults(value: Any, node: Node) -> None:
             if name not in value:
                 value[name] = copy.deepcopy(default)
         for name, child_value in value.items():
-            if isinstance(child_value, dict | list):
+            if isinstance(child_value, (dict, list)):
                 child = node.fields.get(name, node.additional)
                 if child is not None:
                     fill_defaults(child_value, child)
@@ -37,7 +37,7 @@ def _fill_items(value: list[Any], items: Node) -> None:
     for index, item in enumerate(value):
         if item is None and default is not None:
             value[index] = copy.deepcopy(default)
-        if isinstance(value[index], dict | list):
+        if isinstance(value[index], (dict, list)):
             fill_defaults(value[index], items)
 
 

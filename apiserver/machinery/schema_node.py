@@ -14,6 +14,7 @@ import re2
 
 from apiserver.machinery.model_schema import structural_schema
 from apiserver.machinery.schema_formats import format_check
+from apiserver.machinery.schema_scalars import quick_check
 from krm.meta.objects import ObjectMeta
 
 Schema = dict[str, Any]
@@ -92,6 +93,8 @@ class Node:
     """allOf, anyOf, oneOf and not, as nodes."""
     defaults: dict[str, Any] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    passes: Callable[[Any], bool] | None = None
+    """Tells quickly that a scalar of a custom resource keeps every rule; False proves nothing."""
     own_rules: bool = False
     has_rules: bool = False
     """It, or something below it, has rules."""
@@ -253,6 +256,8 @@ def _summarise(node: Node) -> None:
     below = children(node)
     node.required = tuple(node.schema.get("required") or ())
     node.own_rules = not _RULE_KEYWORDS.isdisjoint(node.schema) or node.list_type in ("set", "map")
+    if node.custom:
+        node.passes = quick_check(node.schema, node.type_name, node.pattern, node.checks_format)
     node.plain = node.python_type in (str, bool) and not (node.format if not node.custom else node.checks_format)
     node.has_rules = node.own_rules or node.custom or any(child.has_rules for child in below)
     closed = not node.open and (node.custom or (node.type_name == "object" and node.additional is None))

@@ -21,7 +21,7 @@ def prune(value: Any, node: Node) -> list[Path]:
         items = node.items or (_NOTHING if node.custom and not node.open else None)
         if items is not None and items.prunable:
             for index, item in enumerate(value):
-                if isinstance(item, dict | list) and (below := prune(item, items)):
+                if isinstance(item, (dict, list)) and (below := prune(item, items)):
                     found += [(at_index(index), *path) for path in below]
     return found
 
@@ -34,7 +34,7 @@ def _prune_object(value: Json, node: Node, found: list[Path]) -> None:
             if not node.open:
                 unknown.append(name)
                 found.append((at_field(name),))
-        elif child.prunable and isinstance(child_value, dict | list) and (below := prune(child_value, child)):
+        elif child.prunable and isinstance(child_value, (dict, list)) and (below := prune(child_value, child)):
             found += [(at_field(name), *path) for path in below]
     for name in unknown:
         del value[name]

@@ -41,7 +41,7 @@ def rule_problems(value: Any, node: Node, old: Any = ABSENT) -> Problems:
         found.append(((), wrong_type(type_, value)))
     if node.branches and value is not None:
         found += _branch_problems(value, node)
-    if node.own_rules or node.custom:
+    if node.own_rules or node.checks_format is not None:
         found += [((), cause) for cause in _own_problems(value, node)]
     if isinstance(value, dict):
         _object_problems(value, node, old, found)
@@ -71,23 +71,31 @@ def _is_integer(value: Any) -> bool:
 
 
 def _object_problems(value: dict[str, Any], node: Node, old: Any, found: Problems) -> None:
+    properties, additional = node.properties, node.additional
     for name, child_value in value.items():
-        child = node.properties.get(name, node.additional)
+        child = properties.get(name, additional)
         if child is None or not child.has_rules or (child_value is None and not child.custom):
             continue
-        if child.plain and not child.own_rules and type(child_value) is child.python_type:
+        if child.passes is not None and child.passes(child_value):
             continue
-        if below := rule_problems(child_value, child, older_field(old, name)):
+        if below := rule_problems(child_value, child, ABSENT if old is ABSENT else older_field(old, name)):
             found += [((at_name(name), *path), cause) for path, cause in below]
-    found += [((at_name(name),), required_value) for name in node.required if name not in value]
+    for name in node.required:
+        if name not in value:
+            found.append(((at_name(name),), required_value))
 
 
 def _list_problems(value: list[Any], node: Node, old: Any, found: Problems) -> None:
-    if node.items is not None and node.items.has_rules:
-        olds = older_items(value, old, node)
+    items = node.items
+    if items is not None and items.has_rules:
+        olds = older_items(value, old, node) if old is not ABSENT else None
         for index, item in enumerate(value):
-            if below := rule_problems(item, node.items, olds[index] if olds else ABSENT):
+            if items.passes is not None and items.passes(item):
+                continue
+            if below := rule_problems(item, items, olds[index] if olds else ABSENT):
                 found += [((at_index(index), *path), cause) for path, cause in below]
+    if not node.own_rules:
+        return
     found += [((), cause) for cause in _count_problems(len(value), node.schema, "Items", "items")]
     if node.schema.get("uniqueItems") and _repeats(value):
         found.append(((), in_body("", "shouldn't contain duplicates")))
