@@ -119,7 +119,7 @@ class ApiMachinery:
         self._discovery = Discovery(served, known=self._discovery)
         self._openapi = OpenApi(served, known=self._openapi)
         self._endpoints = endpoints
-        self._own_groups = {key[0] for key, one in endpoints.items() if not one.definition.custom}
+        self._own_groups = {key[0] for key, one in endpoints.items() if not (key[3] or one.definition.custom)}
         self._documents = [
             *self._discovery.routes(),
             *self._openapi.routes(),

@@ -20,8 +20,10 @@ MAX_ANNOTATIONS = 262_144
 """Bytes of all annotation keys and values together."""
 GC_FINALIZERS = ("orphan", "foregroundDeletion")
 """Finalizers that belong to the garbage collector."""
-IMMUTABLE = ("name", "namespace", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+IMMUTABLE = ("name", "namespace", "deletionTimestamp", "deletionGracePeriodSeconds")
 """Metadata that an update cannot change; left out means unchanged."""
+KEPT = ("resourceVersion", "generation", "creationTimestamp")
+"""Metadata that is the server's alone: whatever an update says of it is passed over."""
 
 
 def metadata_causes(definition: Definition, metadata: Json) -> list[Cause]:
@@ -59,7 +61,8 @@ def finalizer_warnings(definition: Definition, finalizers: Sequence[str]) -> lis
     if _is_built_in(definition):
         return []
     return [
-        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts'
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts '
+        "with other finalizer writers"
         for name in finalizers
         if "/" not in name and name not in GC_FINALIZERS
     ]
@@ -88,9 +91,9 @@ def _name_problem(definition: Definition, name: str) -> str:
 
 def finalizer_name_problem(name: str) -> str:
     """Check a finalizer of one of Kubernetes' own kinds: a standard one, or one that names its domain."""
-    if problem := qualified_name_problem(name):
-        return problem
-    if "/" in name or name in (*GC_FINALIZERS, "kubernetes"):
+    if "/" in name:
+        return qualified_name_problem(name)
+    if name in (*GC_FINALIZERS, "kubernetes"):
         return ""
     return "name is neither a standard finalizer name nor is it fully qualified"
 
@@ -124,7 +127,7 @@ def _finalizer_causes(definition: Definition, finalizers: Sequence[str]) -> Iter
         yield invalid_value("metadata.finalizers", list(finalizers), detail)
     if _is_built_in(definition):
         for index, name in enumerate(finalizers):
-            if not qualified_name_problem(name) and (problem := finalizer_name_problem(name)):
+            if "/" not in name and (problem := finalizer_name_problem(name)):
                 yield invalid_value(f"metadata.finalizers[{index}]", name[:512], problem)
 
 

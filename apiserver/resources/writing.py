@@ -17,6 +17,7 @@ from apiserver.machinery.schema import CompiledSchema
 from apiserver.resources.object_metadata import (
     GC_FINALIZERS,
     IMMUTABLE,
+    KEPT,
     finalizer_warnings,
     metadata_causes,
     update_causes,
@@ -143,7 +144,7 @@ def _main_update(definition: Definition, current: Json, wanted: Json) -> Json:
     for key in (*IMMUTABLE, "uid"):
         if not metadata.get(key) and kept.get(key) is not None:
             metadata[key] = kept[key]
-    for key in ("resourceVersion", "generation"):
+    for key in KEPT:
         _copy_or_drop(metadata, kept, key)
     if definition.status:
         _copy_or_drop(obj, current, "status")
@@ -191,8 +192,11 @@ def drop_repeated_owners(metadata: Json, options: WriteOptions) -> None:
     unique = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
     if len(unique) < len(owners):
         metadata["ownerReferences"] = unique
+        repeated = sorted({str(owner.get("uid")) for index, owner in enumerate(owners) if owner in owners[:index]})
         options.warnings.append(
-            "metadata.ownerReferences contains duplicate entries; API server dedups owner references"
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
+            "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+            f"{', '.join(repeated)}"
         )
 
 

@@ -65,6 +65,8 @@ _PART_RULE = _rule(
 
 def dns_label_problem(text: str) -> str:
     """Check an RFC 1123 label: at most 63 of a-z, 0-9 and ``-``, alphanumeric at both ends."""
+    if "." in text:
+        return "must not contain dots"
     if len(text) > LABEL_LENGTH:
         return _too_long(LABEL_LENGTH)
     return "" if _DNS_LABEL.fullmatch(text) else _LABEL_RULE

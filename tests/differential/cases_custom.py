@@ -227,8 +227,11 @@ _LIFE = post(CRDS, crd("things", "Thing", "{ns}.example.com"))
 
 
 def _thing(name: str, **metadata: Any) -> Send:
-    body = {"apiVersion": "{ns}.example.com/v1", "kind": "Thing", "metadata": {"name": name, **metadata}}
-    return post(f"{_GONE}/namespaces/{{ns}}/things", body)
+    return post(f"{_GONE}/namespaces/{{ns}}/things", _body(name, **metadata))
+
+
+def _body(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "{ns}.example.com/v1", "kind": "Thing", "metadata": {"name": name, **metadata}}
 
 
 DEFINITIONS = [
@@ -347,6 +350,16 @@ DEFINITIONS = [
         (_LIFE, get(f"{_GONE}/things", until=200), _thing("a"), delete(f"{CRDS}/things.{{ns}}.example.com")),
     ),
     Case(
+        "custom in a definition being deleted",
+        Send("POST", f"{_GONE}/namespaces/{{ns}}/things", _body("b"), until=403),
+        (
+            _LIFE,
+            get(f"{_GONE}/things", until=200),
+            _thing("a", finalizers=["example.com/f"]),
+            delete(f"{CRDS}/things.{{ns}}.example.com"),
+        ),
+    ),
+    Case(
         "definition being deleted",
         get(f"{CRDS}/things.{{ns}}.example.com"),
         (
@@ -357,7 +370,7 @@ DEFINITIONS = [
             Send(
                 "POST",
                 f"{_GONE}/namespaces/{{ns}}/things",
-                {"apiVersion": "{ns}.example.com/v1", "kind": "Thing", "metadata": {"name": "b"}},
+                _body("b"),
                 until=403,
             ),
         ),

@@ -114,6 +114,8 @@ UPDATE = [
     Case("update another kind", put(_A, {**config_map(), "kind": "Secret"}), _MADE),
     Case("update the collection", put(CONFIG_MAPS, config_map())),
     Case("update dry", put(query(_A, dryRun="All"), config_map(data={"k": "w"})), _MADE),
+    Case("update another creation time", put(_A, config_map(creationTimestamp="2001-01-01T00:00:00Z")), _MADE),
+    Case("update with a deletion time", put(_A, config_map(deletionTimestamp="2001-01-01T00:00:00Z")), _MADE),
     Case("update in a bad way", put(query(_A, fieldValidation="Loose"), config_map()), _MADE),
     Case("update labels badly", put(_A, config_map(labels={"a b": "c"})), _MADE),
     Case("update by another manager", put(query(_A, fieldManager="two"), config_map(data={"k": "w", "l": "x"})), _MADE),
