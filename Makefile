@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fuzz fidelity bench requirements tools controlplane record-answers
+.PHONY: help install run demo test check fuzz fidelity bench requirements tools controlplane test-clients record-answers
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -15,7 +15,7 @@ SERVER := $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT))
 KUBECTL_VERSION := 1.34.2
 BUILD := .build
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
-GO_VERSION_FLAGS := -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
+GO_VERSION_FLAGS = -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --no-header --strip-extras --allow-unsafe \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
@@ -83,6 +83,29 @@ $(BUILD)/kubectl: tests/tools/kubectl/go.sum tests/tools/kubectl/main.go | go
 
 $(BUILD)/helm: tests/tools/helm/go.sum | go
 	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm
+
+# Other people's clients besides: controllers of two releases, the Helm that applies on the server, kubectl old and new.
+CLIENTS := clients clients-newest helm helm-4
+KUBECTLS := kubectl kubectl-1.28 kubectl-1.37
+
+test-clients: $(VENV)/.dev tools $(addprefix $(BUILD)/,$(CLIENTS) $(KUBECTLS)) ## other people's clients, built from Go modules
+	$(BIN)/pytest tests/clients/test_go_clients.py tests/clients/test_helm.py $(ARGS)
+	for kubectl in $(KUBECTLS); do \
+	  KUBECTL='$(CURDIR)/$(BUILD)/'$$kubectl $(BIN)/pytest tests/e2e/kubectl_checks $(ARGS) || exit 1; done
+
+$(BUILD)/clients: tests/clients/go/go.sum $(wildcard tests/clients/go/*.go) | go
+	cd tests/clients/go && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ .
+
+$(BUILD)/clients-newest: tests/clients/go/newest.sum $(wildcard tests/clients/go/*.go) | go
+	cd tests/clients/go && $(GO_BUILD) -modfile=newest.mod -ldflags '-s -w' -o ../../../$@ .
+
+$(BUILD)/helm-4: tests/tools/helm/helm-4.sum | go
+	cd tests/tools/helm && $(GO_BUILD) -modfile=helm-4.mod -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
+
+$(BUILD)/kubectl-1.28: KUBECTL_VERSION := 1.28.3
+$(BUILD)/kubectl-1.37: KUBECTL_VERSION := 1.37.2
+$(BUILD)/kubectl-%: tests/tools/kubectl/kubectl-%.sum tests/tools/kubectl/main.go | go
+	cd tests/tools/kubectl && $(GO_BUILD) -modfile=kubectl-$*.mod $(GO_VERSION_FLAGS) -o ../../../$@ .
 
 .PHONY: go
 go:
