@@ -7,6 +7,7 @@ Source: ``kube-api.md`` 2.15.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from apiserver.machinery.field_path import NO_FIELD, at_index, at_key, at_name, path_text
@@ -118,18 +119,20 @@ class SchemaRules:
         budget = Budget(MAX_STEPS)
         found: list[Cause] = []
         try:
-            for frame, rule in self._due(_Frame(obj, old, self._root, (path,) if path else (), None)):
-                found += _outcome(frame, rule, budget)
+            for frame in self._due(_Frame(obj, old, self._root, (path,) if path else (), None)):
+                seen = _Seen(frame)
+                for rule in self._rules[id(frame.node)]:
+                    found += _outcome(frame, rule, seen, budget)
         except _Stopped as stopped:
             found.append(stopped.cause)
         return found
 
-    def _due(self, frame: _Frame) -> Iterator[tuple[_Frame, Rule]]:
-        """Yield the rules of a value and of what is below it, in the order in which they are evaluated."""
+    def _due(self, frame: _Frame) -> Iterator[_Frame]:
+        """Yield the values that have rules, from the top down."""
         if not frame.node.ruled or frame.value is None:
             return
-        for rule in self._rules.get(id(frame.node), ()):
-            yield frame, rule
+        if id(frame.node) in self._rules:
+            yield frame
         if isinstance(frame.value, dict):
             for name, child in frame.value.items():
                 known = name in frame.node.properties
@@ -162,13 +165,28 @@ def _collect(node: Node, rules: dict[int, list[Rule]]) -> None:
             _collect(child, rules)
 
 
-def _outcome(frame: _Frame, rule: Rule, budget: Budget) -> list[Cause]:
+class _Seen:
+    """What the rules of one value see of it and of the older one; converted when the first rule asks."""
+
+    def __init__(self, frame: _Frame) -> None:
+        self._frame = frame
+
+    @cached_property
+    def value(self) -> Any:
+        return cel_value(self._frame.value, self._frame.node)
+
+    @cached_property
+    def old(self) -> Any:
+        return cel_value(self._frame.old, self._frame.node)
+
+
+def _outcome(frame: _Frame, rule: Rule, seen: _Seen, budget: Budget) -> list[Cause]:
     """Evaluate one rule; return its cause if it does not hold."""
     try:
         expression = rule.expression()
         if "oldSelf" in expression.names and frame.old is ABSENT and not rule.optional:
             return []
-        variables = _variables(frame, rule)
+        variables = _variables(frame, rule, seen, expression)
         held = expression.evaluate(variables, budget)
     except CelSyntaxError as error:
         detail = f"rule compile error: compilation failed: {error.pointing(rule.stated.get('rule') or '')}"
@@ -188,13 +206,14 @@ def _outcome(frame: _Frame, rule: Rule, budget: Budget) -> list[Cause]:
     return [] if "oldSelf" not in expression.names and frame.unchanged() else failed
 
 
-def _variables(frame: _Frame, rule: Rule) -> dict[str, Any]:
-    variables = {"self": cel_value(frame.value, frame.node)}
-    if rule.optional:
+def _variables(frame: _Frame, rule: Rule, seen: _Seen, expression: Expression) -> dict[str, Any]:
+    variables = {"self": seen.value}
+    if "oldSelf" in expression.names:
         present = frame.old is not ABSENT
-        variables["oldSelf"] = OptionalValue(cel_value(frame.old, frame.node), present=True) if present else NONE
-    elif frame.old is not ABSENT:
-        variables["oldSelf"] = cel_value(frame.old, frame.node)
+        if rule.optional:
+            variables["oldSelf"] = OptionalValue(seen.old, present=True) if present else NONE
+        else:
+            variables["oldSelf"] = seen.old
     return variables
 
 

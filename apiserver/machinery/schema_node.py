@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-import re2
-
 from apiserver.machinery.model_schema import structural_schema
 from apiserver.machinery.schema_formats import format_check
 from apiserver.machinery.schema_scalars import quick_check
 from krm.meta.objects import ObjectMeta
+from krm.meta.patterns import PatternError, compile_pattern
 
 Schema = dict[str, Any]
 
@@ -23,9 +22,6 @@ MAX_SCHEMA_DEPTH: Final = 64
 """Levels of nesting in a schema; a deeper one is refused when it is compiled."""
 MAX_NODES: Final = 100_000
 """Nodes of one schema; the largest ones in use have a tenth."""
-PATTERN_MEMORY: Final = 4 * 1024 * 1024
-"""Bytes that one compiled pattern may take; RE2 refuses larger ones."""
-
 _PYTHON_TYPES: Final[Mapping[str, type]] = {
     "string": str,
     "integer": int,
@@ -187,43 +183,11 @@ def compile_node(schema: Schema, *, custom: bool = False) -> Node:
     return _Compiler(custom=custom).node(schema, 0)
 
 
-def compile_pattern(pattern: str) -> Any:
-    """Compile a pattern of a stranger: no look-around, no back references, linear time, bounded memory.
-
-    Raises:
-        SchemaError: RE2 does not take it; the message says why, as Go would.
-    """
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_MEMORY
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else b""
-        raise SchemaError(_in_go(reason.decode(errors="replace") if isinstance(reason, bytes) else reason)) from error
-
-
-_GO_WORDS: Final[Mapping[str, str]] = {
-    "missing )": "missing closing )",
-    "missing ]": "missing closing ]",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid named capture group": "invalid named capture",
-    "trailing \\": "trailing backslash at end of expression",
-    "trailing \\ at end of regexp": "trailing backslash at end of expression",
-}
-
-
-def _in_go(reason: str) -> str:
-    """Say what RE2 objects to in the words of Go's regular expressions, which are of the same family."""
-    what, _, where = reason.partition(": ")
-    return f"error parsing regexp: {_GO_WORDS.get(what, what)}: `{where}`"
-
-
 def _pattern(pattern: str | None) -> Any:
-    return compile_pattern(pattern) if pattern else None
+    try:
+        return compile_pattern(pattern) if pattern else None
+    except PatternError as error:
+        raise SchemaError(f"pattern {pattern!r}: {error}") from error
 
 
 def children(node: Node) -> list[Node]:

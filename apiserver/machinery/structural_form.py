@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from apiserver.machinery.schema_breaches import invalid
 from apiserver.machinery.schema_document import alternatives
-from apiserver.machinery.schema_node import SchemaError, compile_pattern
 from krm.meta.errors import Cause, forbidden_value, required_value
+from krm.meta.patterns import PatternError, compile_pattern
 
 Json = dict[str, Any]
 
@@ -113,7 +113,7 @@ def _value_causes(schema: Json, path: str) -> Iterator[Cause]:
     if pattern := schema.get("pattern"):
         try:
             compile_pattern(pattern)
-        except SchemaError as error:
+        except PatternError as error:
             detail = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(pattern, detail)(f"{path}.pattern")
     exempt = _exempt(schema)

@@ -148,7 +148,8 @@ class _Checker:
         elif symbol in ("==", "!="):
             fits = accepts(left, right) or accepts(right, left)
         else:
-            fits = accepts(left, right) and all(side.name in (*_ORDERED, "dyn") for side in (left, right))
+            both = {left.name, right.name}
+            fits = both <= {*_ORDERED, "dyn"} and (both <= {*_NUMBERS, "dyn"} or accepts(left, right))
         if not fits:
             name = "@in" if symbol == "in" else f"_{symbol}_"
             raise self._mismatch(name, f"({left}, {right})", self._position(tree))

@@ -1,19 +1,17 @@
 """Functions on texts. Patterns go through RE2: time linear in the text, whatever the pattern."""
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-import re2
-
 from krm.expressions import times
 from krm.expressions.errors import CelEvaluationError
 from krm.expressions.values import is_number, no_overload
+from krm.meta.patterns import PatternError, compile_pattern
 
-PATTERN_MEMORY: Final = 4 * 1024 * 1024
-"""Bytes that one compiled pattern may take; RE2 refuses larger ones."""
 MAX_RESULT: Final = 1024 * 1024
 """Characters of a text that a function makes."""
 _LOWER: Final = {ord(upper): ord(upper.lower()) for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -31,13 +29,10 @@ def pattern(text: str) -> Any:
     Raises:
         CelEvaluationError: RE2 does not take it.
     """
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_MEMORY
     try:
-        return re2.compile(text, options)
-    except re2.error as error:
-        raise CelEvaluationError(f"invalid regular expression {text[:64]!r}") from error
+        return compile_pattern(text)
+    except PatternError as error:
+        raise CelEvaluationError(str(error)) from error
 
 
 def _texts(*values: Any) -> None:
@@ -137,7 +132,7 @@ def float_text(value: float) -> str:
 
 
 def _format(template: str, arguments: list[Any]) -> str:
-    """Fill in a template: ``%s``, ``%d``, ``%f``, ``%e``, ``%x``, ``%X``, ``%o``, ``%b`` and ``%%``."""
+    """Fill in a template: ``%s``, ``%d``, ``%f``, ``%x``, ``%X``, ``%o``, ``%b`` and ``%%``."""
     _texts(template)
     pieces, taken, at = [], 0, 0
     while (percent := template.find("%", at)) >= 0:
@@ -169,8 +164,8 @@ def _clause_end(template: str, at: int) -> tuple[int, int]:
 def _formatted(verb: str, value: Any, precision: int) -> str:
     if verb == "s":
         return shown(value)
-    if verb in ("f", "e") and is_number(value):
-        return f"{float(value):.{precision}{verb}}"
+    if verb == "f" and is_number(value):
+        return f"{float(value):.{precision}f}"
     if verb == "d" and is_number(value) and not isinstance(value, float):
         return str(int(value))
     if verb in ("x", "X", "o", "b") and isinstance(value, int):
@@ -184,9 +179,9 @@ def _formatted(verb: str, value: Any, precision: int) -> str:
 def shown(value: Any) -> str:
     """Write any value as ``%s`` does."""
     if isinstance(value, list):
-        return "[" + ", ".join(shown(item) for item in value) + "]"
+        return "[" + ", ".join(map(_quoted, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{shown(key)}: {shown(value[key])}" for key in sorted(value, key=str)) + "}"
+        return "{" + ", ".join(f"{_quoted(key)}: {_quoted(value[key])}" for key in sorted(value, key=str)) + "}"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float):
@@ -196,6 +191,10 @@ def shown(value: Any) -> str:
     if isinstance(value, datetime | timedelta):
         return times.text(value)
     return str(value)
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else shown(value)
 
 
 def _text_method(function: Callable[..., Any]) -> Callable[..., Any]:
