@@ -7,6 +7,7 @@ so, and whoever asks must not do what could not be recorded. Source: ``kube-api.
 import asyncio
 import os
 import threading
+import time
 from io import FileIO
 from pathlib import Path
 
@@ -86,6 +87,8 @@ class AuditLogFile:
             self._changed.notify()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
+            if self._thread.is_alive():
+                self._complain("audit log not finished; lines are lost", f"{self._size} bytes wait")
 
     def _write_all(self) -> None:
         """Write until closed; the thread's whole life."""
@@ -97,27 +100,33 @@ class AuditLogFile:
             try:
                 file = self._write(file or self._open(), lines)
             except OSError as error:
-                log.exception("audit log not written; lines are kept", path=str(self._path), error=error.strerror)
+                self._complain("audit log not written; lines are kept", error.strerror)
                 file = None
-                self._give_back(lines)
-                threading.Event().wait(RETRY_SECONDS)
+                with self._changed:
+                    self._waiting = [*lines, *self._waiting]
+                time.sleep(RETRY_SECONDS)
+            else:
+                self._written(lines)
         if file is not None:
             file.close()
+
+    def _complain(self, message: str, why: str | None) -> None:
+        log.error(message, path=str(self._path), error=why)
 
     def _take(self) -> list[bytes]:
         """Wait for lines and take them; none means that the log is closed."""
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
-            lines, self._waiting, self._size = self._waiting, [], 0
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._room.set)
+            lines, self._waiting = self._waiting, []
         return lines
 
-    def _give_back(self, lines: list[bytes]) -> None:
+    def _written(self, lines: list[bytes]) -> None:
         with self._changed:
-            self._waiting = [*lines, *self._waiting]
-            self._size = sum(map(len, self._waiting))
+            self._size -= sum(map(len, lines))
+            has_room = self._size <= MAX_WAITING
+        if has_room and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._room.set)
 
     def _write(self, file: FileIO, lines: list[bytes]) -> FileIO:
         position = file.seek(0, os.SEEK_END)

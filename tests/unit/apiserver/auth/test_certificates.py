@@ -1,5 +1,6 @@
 """Certificates of the data directory: what a start makes, what the next one keeps, what it refuses."""
 
+import base64
 import datetime as dt
 import ipaddress
 import stat
@@ -14,7 +15,10 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from apiserver.auth import certificates
+from apiserver.auth.bootstrap_token import is_still_good
 from apiserver.auth.certificates import Files, UnusableCertificate, ensure_certificates, issue_client, load_authority
+from apiserver.auth.issuing import NotIssued, user_kubeconfig
+from apiserver.auth.kubeconfig import token_in
 
 PORT = 9443
 
@@ -54,11 +58,12 @@ def test_a_first_start_makes_every_file_and_leaves_nothing_else(data: Path, file
         "admin.crt",
         "admin.key",
         "kubeconfig",
+        "bootstrap-token.json",
     }
     assert files == Files.under(data)
 
 
-@pytest.mark.parametrize("name", ["ca.key", "tls.key", "admin.key", "kubeconfig"])
+@pytest.mark.parametrize("name", ["ca.key", "tls.key", "admin.key", "kubeconfig", "bootstrap-token.json"])
 def test_what_gives_access_is_readable_by_its_owner_only(data: Path, files: Files, name: str) -> None:
     assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
@@ -272,3 +277,56 @@ def test_a_client_certificate_carries_name_and_groups(files: Files) -> None:
 
     assert [a.value for a in subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == ["alice"]
     assert [a.value for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)] == ["team-a", "approvers"]
+
+
+class TestTheTokenOfTheKubeconfig:
+    def test_it_has_a_user_and_a_context_of_its_own(self, files: Files) -> None:
+        config = yaml.safe_load(files.kubeconfig.read_bytes())
+
+        assert [user["name"] for user in config["users"]] == ["porch-admin", "porch-token"]
+        assert [context["name"] for context in config["contexts"]] == ["porch", "porch-token"]
+        assert config["current-context"] == "porch"
+        assert is_still_good(files.token_record, config["users"][1]["user"]["token"])
+
+    def test_a_revoked_or_lost_one_is_made_anew(self, data: Path, files: Files) -> None:
+        before = token_in(files.kubeconfig.read_bytes())
+        files.token_record.unlink()
+        ensure_certificates(data, PORT)
+        second = token_in(files.kubeconfig.read_bytes())
+        files.kubeconfig.unlink()
+        ensure_certificates(data, PORT)
+        third = token_in(files.kubeconfig.read_bytes())
+
+        assert len({before, second, third}) == 3
+        assert is_still_good(files.token_record, third)
+        assert not is_still_good(files.token_record, before)
+
+    @pytest.mark.parametrize(
+        "content", [b"", b"{", b"[]", b"users: 3", b"\xff", b"users: [{name: porch-token, user: {}}]"]
+    )
+    def test_a_file_without_one_has_none(self, content: bytes) -> None:
+        assert token_in(content) == ""
+
+
+class TestIssuing:
+    def test_another_user_gets_a_kubeconfig_with_a_certificate(self, data: Path, files: Files) -> None:
+        config = yaml.safe_load(user_kubeconfig(data, "bob", ["team-a"], dt.timedelta(days=2)))
+        pem = base64.b64decode(config["users"][0]["user"]["client-certificate-data"])
+        certificate = x509.load_pem_x509_certificate(pem)
+
+        assert config["clusters"][0]["cluster"]["server"] == f"https://127.0.0.1:{PORT}"
+        assert config["current-context"] == "porch"
+        assert [user["name"] for user in config["users"]] == ["bob"]
+        assert certificate.subject.rfc4514_string() == "CN=bob,O=team-a"
+        assert certificate.not_valid_after_utc - dt.datetime.now(dt.UTC) < dt.timedelta(days=2)
+
+    @pytest.mark.parametrize("names", [("", ()), ("x" * 65, ()), ("bob", ("",))])
+    def test_a_name_that_no_certificate_can_hold_is_refused(
+        self, data: Path, files: Files, names: tuple[str, tuple[str, ...]]
+    ) -> None:
+        with pytest.raises(NotIssued, match="1 to 64 characters"):
+            user_kubeconfig(data, *names)
+
+    def test_where_no_server_was_started_nothing_is_issued(self, tmp_path: Path) -> None:
+        with pytest.raises(NotIssued, match="not the data directory of a server that was started"):
+            user_kubeconfig(tmp_path, "bob", ())
