@@ -169,6 +169,8 @@ class Discovery:
 
     async def _serve_below(self, request: Request) -> ASGIApp:
         path = request.url.path.strip("/").split("/")
+        if path in (["api"], ["apis"]):
+            return await self._serve_root(request)
         document = self._below(path)
         if document is not None:
             return await _negotiated(request, document)

@@ -4,7 +4,7 @@ Discovery and OpenAPI documents of a kube-apiserver name a hundred kinds that Po
 both serve, everything that clients read is compared.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 Object = dict[str, Any]
@@ -24,16 +24,7 @@ GROUPS = frozenset(
 CORE = frozenset({"configmaps", "events", "namespaces", "secrets", "serviceaccounts"})
 VERSIONS = frozenset({"v1", "v1beta1"})
 """Versions of GROUPS that are compared; kube-apiserver serves alpha versions only when told to."""
-_SCHEMAS = (
-    "io.k8s.api.core.v1.ConfigMap",
-    "io.k8s.api.core.v1.Secret",
-    "io.k8s.api.core.v1.Namespace",
-    "io.k8s.api.core.v1.ServiceAccount",
-    "io.k8s.api.core.v1.Event",
-    "io.k8s.api.coordination.",
-    "io.k8s.api.rbac.",
-    "com.example.diff.",
-)
+_SCHEMAS = ("io.k8s.api.core.v1.", "io.k8s.api.coordination.v1.", "io.k8s.api.rbac.v1.", "com.example.diff.")
 
 
 def _plain(name: str) -> bool:
@@ -94,16 +85,22 @@ def openapi_operations(body: Object) -> Object:
     """Return, for each operation on what both serve, what clients read of it."""
     found = {}
     for path, item in body["paths"].items():
-        parts = [part for part in path.split("/") if part and not part.startswith("{")]
-        if parts[:2] == ["api", "v1"] and not any(part in CORE for part in parts):
-            continue
-        if "watch" in parts:  # deprecated, and no client looks them up
+        if not _both_serve_path(path):
             continue
         for method, operation in item.items():
-            if method != "parameters":
-                shared = item.get("parameters", [])
-                found[f"{method} {path}"] = _operation(method, operation, shared)
+            if method != "parameters" and "x-kubernetes-action" in operation:
+                found[f"{method} {path}"] = _operation(method, operation, item.get("parameters", []))
     return found
+
+
+def _both_serve_path(path: str) -> bool:
+    match [part for part in path.split("/") if part and not part.startswith("{")]:
+        case ["api", "v1", *rest] if rest and rest[0] != "watch":
+            of_namespace = rest[0] == "namespaces" and rest[1:2] not in ([], ["status"], ["finalize"])
+            return rest[1 if of_namespace else 0] in CORE
+        case parts:
+            # The paths of old watches are deprecated, and no client looks them up.
+            return parts[0] == "apis" and "watch" not in parts
 
 
 def _operation(method: str, operation: Object, shared: list[Object]) -> Object:
@@ -123,31 +120,43 @@ _PARAMETERS = frozenset({"dryRun", "fieldManager", "fieldValidation", "force", "
 
 
 def openapi_schemas(body: Object) -> Object:
-    """Return the schemas of what both serve, without descriptions."""
+    """Return the schemas of the kinds that both serve, references resolved and descriptions left out."""
     schemas = body["components"]["schemas"]
-    names: Iterable[str] = (name for name in schemas if name.startswith(_SCHEMAS) and not _other_event(name))
-    return {name: _shape(schemas[name]) for name in names}
+    kinds = [
+        name for name in schemas if name.startswith(_SCHEMAS) and "x-kubernetes-group-version-kind" in schemas[name]
+    ]
+    return {name: _shape(schemas[name], schemas) for name in kinds if name.removesuffix("List").endswith(_KINDS)}
 
 
-def _other_event(name: str) -> bool:
-    rest = name.removeprefix("io.k8s.api.core.v1.")
-    return rest != name and rest.startswith(("ConfigMapE", "ConfigMapK", "ConfigMapN", "ConfigMapP", "ConfigMapV", "SecretE", "SecretK", "SecretP", "SecretR", "SecretV", "ServiceAccountToken"))  # fmt: skip
-
-
-def _shape(schema: Any) -> Any:
-    """Return what explains and types a field; a reference may stand alone or in an allOf."""
+def _shape(schema: Any, schemas: Object) -> Any:
+    """Return what types a field, wherever it is written: in place, under a reference, or under one in an allOf."""
     if not isinstance(schema, dict):
         return schema
-    shape = {key: value for key, value in schema.items() if key in _KEPT or key.startswith("x-kubernetes-")}
-    if "properties" in schema:
-        shape["properties"] = {name: _shape(each) for name, each in schema["properties"].items()}
-    shape |= {key: _shape(schema[key]) for key in ("items", "additionalProperties") if key in schema}
-    if "allOf" in schema:
-        shape |= {key: value for each in schema["allOf"] for key, value in each.items() if key == "$ref"}
-    return shape
+    merged = dict(schema)
+    for each in [schema, *schema.get("allOf", [])]:
+        if "$ref" in each and not each["$ref"].endswith(_OPAQUE):
+            merged = {**schemas[each["$ref"].rpartition("/")[2]], **merged}
+    shape = {key: value for key, value in merged.items() if key in _KEPT or key.startswith("x-kubernetes-")}
+    shape.pop("x-kubernetes-validations", None)
+    if "properties" in merged:
+        shape["properties"] = {name: _shape(each, schemas) for name, each in merged["properties"].items()}
+    return shape | {key: _shape(merged[key], schemas) for key in ("items", "additionalProperties") if key in merged}
 
 
-_KEPT = frozenset({"type", "format", "enum", "required", "$ref"})
+_KEPT = frozenset({"type", "format", "enum", "required"})
+_OPAQUE = ("ObjectMeta", "ListMeta")
+_KINDS = (
+    "ConfigMap",
+    "Event",
+    "Namespace",
+    "Secret",
+    "ServiceAccount",
+    "Lease",
+    "Role",
+    "Binding",
+    "Widget",
+    "Planet",
+)
 
 
 def openapi_v2(body: Object) -> Object:
