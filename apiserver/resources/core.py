@@ -72,6 +72,7 @@ def config_map_definition() -> Definition:
         strategic=True,
         unconditional_update=True,
         generation=False,
+        prepare=_prepare_config_map,
         validate=_validate_config_map,
     )
 
@@ -129,6 +130,17 @@ def namespace_definition() -> Definition:
 # --- ConfigMap and Secret ---------------------------------------------------------------------
 
 
+def _prepare_config_map(new: Json, _old: Json | None) -> None:
+    _omit_empty(new, "data", "binaryData")
+
+
+def _omit_empty(new: Json, *fields: str) -> None:
+    """Write "no data" in one form, as Kubernetes does for its own kinds."""
+    for name in fields:
+        if name in new and not new[name]:
+            del new[name]
+
+
 def _validate_config_map(new: Json, old: Json | None) -> list[Cause]:
     data, binary = new.get("data") or {}, new.get("binaryData") or {}
     causes = _immutable_problems(new, old, ("data", "binaryData"))
@@ -137,10 +149,12 @@ def _validate_config_map(new: Json, old: Json | None) -> list[Cause]:
         invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary
     ]
     size = sum(len(value.encode()) for value in data.values()) + _decoded_size(binary)
-    return causes + _size_problems("", size)
+    # An empty path is written like this; there is no field that is too large by itself.
+    return causes + _size_problems("[]", size)
 
 
 def _prepare_secret(new: Json, old: Json | None) -> None:
+    _omit_empty(new, "data")
     texts = new.pop("stringData", None) or {}
     if texts:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}

@@ -31,7 +31,7 @@ _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _PREFIX_LENGTH = 58
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation")
-_OMIT_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "generateName", "managedFields", "selfLink")
+_OMIT_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "generateName", "selfLink")
 
 
 def generated_name(prefix: str) -> str:
@@ -183,7 +183,9 @@ def check_valid(definition: Definition, schema: CompiledSchema, new: Json, old: 
         causes += definition.validate(new, old)
     if causes:
         name = new["metadata"].get("name") or new["metadata"].get("generateName") or ""
-        raise Invalid.of(definition.kind, definition.group, name, causes)
+        # The rules of a kind that is stored as another are those of the other.
+        group = (definition.stored_as or definition.resource).group
+        raise Invalid.of(definition.kind, group, name, causes)
 
 
 def drop_repeated_owners(metadata: Json, options: WriteOptions) -> None:

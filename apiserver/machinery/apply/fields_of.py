@@ -30,7 +30,7 @@ def _below(value: Any, type_: Type) -> Fields | None:
     return _items(value, type_, shape)
 
 
-def _entries(value: Json, type_: Type) -> Fields:
+def _entries(value: Json, type_: Type) -> Fields | None:
     found: Fields = {}
     for name, entry in value.items():
         below = _below(entry, entry_type(type_, name))
@@ -38,7 +38,7 @@ def _entries(value: Json, type_: Type) -> Fields:
             found[field_set.field(name)] = field_set.owning(below)
         elif below is not None:
             found[field_set.field(name)] = below
-    return found
+    return found or None
 
 
 def _items(items: list[Any], type_: Type, shape: Shape) -> Fields:

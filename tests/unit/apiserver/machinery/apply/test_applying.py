@@ -185,6 +185,11 @@ def test_what_an_object_has_is_owned_as_kubernetes_owns_it() -> None:
     }
 
 
+def test_who_applies_an_empty_list_owns_nothing() -> None:
+    assert fields_of(spec(tags=[]), TYPE) == {}
+    assert fields_of(spec(), TYPE) == {"f:spec": {}}
+
+
 def test_what_is_new_as_a_whole_is_added_with_its_path() -> None:
     found = compare({"spec": {}}, spec(labels={"a": "1"}, tags=["t"]), TYPE)
 
