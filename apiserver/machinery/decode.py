@@ -14,7 +14,7 @@ import orjson
 from starlette.types import Message, Receive, Scope
 
 from apiserver.machinery.definition import Definition
-from apiserver.machinery.protobuf import decode_envelope
+from apiserver.machinery.protobuf import ProtobufRefused, UnknownKind, decode_envelope, has_table
 from apiserver.machinery.request import header
 from apiserver.machinery.rest import WriteOptions
 from apiserver.machinery.schema import CompiledSchema
@@ -43,7 +43,8 @@ _SETTLED_TIME = len("2026-01-02T03:04:05Z")
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
-_BODY_TYPES = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
+_TEXT_TYPES = (JSON_TYPE, YAML_TYPE)
+_BODY_TYPES = (*_TEXT_TYPES, PROTOBUF_TYPE)
 _KEY = re.compile(rb'"\s*:')
 
 
@@ -113,21 +114,21 @@ async def _drain(receive: Receive, more: bool) -> None:
         return
 
 
-async def parse(body: Body, definition: Definition, accepted: Sequence[str] = _BODY_TYPES) -> Parsed:
+async def parse(body: Body, definition: Definition, accepted: Sequence[str] | None = None) -> Parsed:
     """Decode a body by its media type.
 
     Raises:
-        UnsupportedMediaType: the type is not among ``accepted``, or protobuf of an unknown kind.
+        UnsupportedMediaType: the type is not among ``accepted`` (by default those that the kind may come in).
         BadRequest: it cannot be parsed, or is nested deeper than ``MAX_DEPTH``.
     """
+    if accepted is None:
+        accepted = _BODY_TYPES if has_table(definition.api_version, definition.kind) else _TEXT_TYPES
     if body.media_type not in accepted:
         raise UnsupportedMediaType(
             f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
         )
     if body.media_type == PROTOBUF_TYPE:
-        value = decode_envelope(body.data)
-        _count_keys(value)  # managed fields are JSON inside, and may be nested deep
-        return Parsed(value)
+        return Parsed(_protobuf(body.data, definition))
     try:
         if body.media_type == JSON_TYPE:
             return parse_json(body.data)
@@ -138,6 +139,19 @@ async def parse(body: Body, definition: Definition, accepted: Sequence[str] = _B
     except (orjson.JSONDecodeError, YamlRefused) as error:
         raise unreadable(body.data, definition.kind, str(error)) from error
     return Parsed(value, tuple(duplicates[:_MAX_REPORTED]))
+
+
+def _protobuf(data: bytes, definition: Definition) -> Json:
+    try:
+        value = decode_envelope(data)
+    except ProtobufRefused as error:
+        raise unreadable(data, definition.kind, str(error)) from error
+    except UnknownKind as error:
+        version = error.api_version.rpartition("/")[2]
+        unfit = f'{error.kind:.64} in version "{version:.64}" cannot be handled as a {definition.kind}'
+        raise BadRequest(f"{unfit}: {error}") from error
+    _count_keys(value)  # managed fields are JSON inside, and may be nested deep
+    return value
 
 
 def unreadable(data: bytes, kind: str, why: str) -> BadRequest:

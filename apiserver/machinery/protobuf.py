@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from apiserver.machinery.protobuf_tables import KINDS, MESSAGES
-from krm.meta.errors import BadRequest, UnsupportedMediaType
 
 Json = dict[str, Any]
 Value = bytes | int | None
@@ -31,15 +30,36 @@ _GO_ZERO_TIME: Final = -62_135_596_800
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class ProtobufRefused(ValueError):
+    """The bytes are no protobuf message of ours, or one that is nested or repeated beyond the limits."""
+
+
+class UnknownKind(Exception):
+    """The envelope says a kind that we hold no table for."""
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        super().__init__(f'no kind "{kind:.64}" is registered for version "{api_version:.64}"')
+        self.api_version = api_version
+        self.kind = kind
+
+
+def has_table(api_version: str, kind: str) -> bool:
+    """Tell whether bodies of a kind may come as protobuf."""
+    return (api_version, kind) in KINDS
+
+
 def decode_envelope(body: bytes) -> Json:
     """Decode a protobuf request body, magic prefix and envelope included, into a JSON object.
 
     Raises:
-        BadRequest: the bytes are malformed, or nested or repeated beyond the limits.
-        UnsupportedMediaType: we hold no table for the kind.
+        ProtobufRefused: the bytes are malformed, or nested or repeated beyond the limits.
+        UnknownKind: we hold no table for the kind.
     """
+    if not body:
+        raise ProtobufRefused("empty data")
     if not body.startswith(MAGIC):
-        raise BadRequest("the protobuf body does not start with the Kubernetes magic bytes")
+        prefix = " ".join(str(byte) for byte in MAGIC)
+        raise ProtobufRefused(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
     envelope = _Decoder().message(body[len(MAGIC) :], "Unknown")
     type_meta = envelope.get("typeMeta", {})
     api_version, kind = type_meta.get("apiVersion", ""), type_meta.get("kind", "")
@@ -48,7 +68,7 @@ def decode_envelope(body: bytes) -> Json:
         # Clients put the group-version of what they delete here.
         message = "DeleteOptions"
     if message is None:
-        raise UnsupportedMediaType(f"protobuf bodies of kind {kind!r} in {api_version!r} are not supported; send JSON")
+        raise UnknownKind(api_version, kind)
     decoded = _Decoder().message(base64.b64decode(envelope.get("raw", "")), message)
     return {"apiVersion": api_version, "kind": kind, **decoded}
 
@@ -61,7 +81,7 @@ class _Decoder:
 
     def message(self, data: bytes, name: str, depth: int = 0) -> Json:
         if depth > MAX_DEPTH:
-            raise BadRequest("the protobuf body is nested too deep")
+            raise ProtobufRefused("the protobuf body is nested too deep")
         table = MESSAGES[name]
         decoded: Json = {}
         for number, value in self._fields(data):
@@ -98,7 +118,7 @@ class _Decoder:
         while at < len(data):
             self._left -= 1
             if self._left < 0:
-                raise BadRequest(f"the protobuf body has more than {MAX_FIELDS} fields")
+                raise ProtobufRefused(f"the protobuf body has more than {MAX_FIELDS} fields")
             tag, at = _varint(data, at)
             wire = tag & 7
             if wire == _VARINT:
@@ -110,9 +130,9 @@ class _Decoder:
             elif wire in (_FIXED64, _FIXED32):
                 size = 8 if wire == _FIXED64 else 4
             else:
-                raise BadRequest(f"the protobuf body uses wire type {wire}")
+                raise ProtobufRefused(f"the protobuf body uses wire type {wire}")
             if at + size > len(data):
-                raise BadRequest("the protobuf body ends too early")
+                raise ProtobufRefused("unexpected EOF")
             yield tag >> 3, data[at : at + size] if wire == _BYTES else None
             at += size
 
@@ -121,18 +141,18 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for shift in range(_MAX_VARINT_BYTES):
         if at >= len(data):
-            raise BadRequest("the protobuf body ends too early")
+            raise ProtobufRefused("unexpected EOF")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << (7 * shift)
         if byte < 0x80:  # noqa: PLR2004 - the continuation bit of a varint
             return value & (2**64 - 1), at
-    raise BadRequest("the protobuf body holds an over-long number")
+    raise ProtobufRefused("the protobuf body holds an over-long number")
 
 
 def _as_bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
-        raise BadRequest("the protobuf body holds a number where bytes are expected")
+        raise ProtobufRefused("the protobuf body holds a number where bytes are expected")
     return value
 
 
@@ -140,12 +160,12 @@ def _text(value: Value) -> str:
     try:
         return _as_bytes(value).decode()
     except UnicodeDecodeError as error:
-        raise BadRequest("the protobuf body holds text that is not UTF-8") from error
+        raise ProtobufRefused("the protobuf body holds text that is not UTF-8") from error
 
 
 def _integer(value: Value) -> int:
     if not isinstance(value, int):
-        raise BadRequest("the protobuf body holds something else where a number is expected")
+        raise ProtobufRefused("the protobuf body holds something else where a number is expected")
     return value - 2**64 if value >= 2**63 else value
 
 
@@ -153,7 +173,7 @@ def _json(encoded: str) -> Any:
     try:
         return json.loads(base64.b64decode(encoded)) if encoded else {}
     except (ValueError, RecursionError) as error:
-        raise BadRequest("the protobuf body holds malformed managed fields") from error
+        raise ProtobufRefused("the protobuf body holds malformed managed fields") from error
 
 
 def _time(parts: Json, *, micro: bool) -> str | None:
@@ -163,7 +183,7 @@ def _time(parts: Json, *, micro: bool) -> str | None:
     try:
         moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     except OverflowError as error:
-        raise BadRequest("the protobuf body holds a time out of range") from error
+        raise ProtobufRefused("the protobuf body holds a time out of range") from error
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds" if micro else "seconds") + "Z"
 
 

@@ -11,11 +11,11 @@ from apiserver.machinery.definition import Column, Definition, Json
 from apiserver.machinery.schema import structural_schema
 from apiserver.resources.columns import path_text, path_value
 from apiserver.resources.event_forms import core_form
+from apiserver.resources.wire_times import settle_micros, settle_seconds
 from krm.api.core import Event
 from krm.api.events import EventV1
 from krm.meta.errors import Cause, ResourceName, invalid_value, required_value
-from krm.meta.names import qualified_name_problem
-from krm.meta.times import micro_time, seconds_time
+from krm.meta.names import qualified_name_problems
 
 MAX_WORD: Final = 128
 """Characters of an action, a reason or a reporting instance."""
@@ -159,26 +159,24 @@ def _count(event: Json) -> int:
 def _prepare_core(new: Json, _old: Json | None) -> None:
     """Write times in one form, and the fields that Kubernetes shows even when they are empty."""
     new["source"] = new.get("source") or {}
-    for name in ("firstTimestamp", "lastTimestamp"):
-        new[name] = seconds_time(new.get(name))
-    new["eventTime"] = micro_time(new.get("eventTime"))
+    settle_seconds("Event", new, "firstTimestamp", "lastTimestamp")
+    settle_micros("Event", new, "eventTime")
     for name in _CORE_TEXTS:
         new[name] = new.get(name) or ""
     _prepare_series(new)
 
 
 def _prepare_v1(new: Json, _old: Json | None) -> None:
-    new["eventTime"] = micro_time(new.get("eventTime"))
     for name in ("regarding", "deprecatedSource"):
         new[name] = new.get(name) or {}
-    for name in ("deprecatedFirstTimestamp", "deprecatedLastTimestamp"):
-        new[name] = seconds_time(new.get(name))
+    settle_micros("Event", new, "eventTime")
+    settle_seconds("Event", new, "deprecatedFirstTimestamp", "deprecatedLastTimestamp")
     _prepare_series(new)
 
 
 def _prepare_series(event: Json) -> None:
     if series := event.get("series"):
-        series["lastObservedTime"] = micro_time(series.get("lastObservedTime"))
+        settle_micros("Event", series, "lastObservedTime")
 
 
 # --- rules ------------------------------------------------------------------------------------
@@ -208,7 +206,7 @@ def _new_style_problems(event: Json, reporter: str) -> Iterator[Cause]:
     controller = event.get("reportingComponent") or ""
     if not controller:
         yield required_value(reporter)
-    if problem := qualified_name_problem(controller):
+    for problem in qualified_name_problems(controller):
         yield invalid_value(reporter, controller[:512], problem)
     for field in ("reportingInstance", "action", "reason"):
         if not event.get(field):

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from apiserver.machinery.definition import Column, Definition, Json
 from apiserver.machinery.schema import structural_schema
 from apiserver.resources.columns import BUILT_IN_AGE, path_text
+from apiserver.resources.wire_times import settle_micros
 from krm.api.coordination import Lease
 from krm.meta.errors import Cause, invalid_value
-from krm.meta.times import micro_time
 
 
 def lease_definition() -> Definition:
@@ -36,11 +36,10 @@ def lease_definition() -> Definition:
 def _prepare(new: Json, _old: Json | None) -> None:
     """Write times in one form; drop what belongs to coordinated leader election, which is off as it is by default."""
     spec = new["spec"] = new.get("spec") or {}
+    settle_micros("Lease", spec, "acquireTime", "renewTime")
     for name in ("acquireTime", "renewTime"):
-        if name in spec:
-            spec[name] = micro_time(spec[name])
-        if not spec.get(name):
-            spec.pop(name, None)
+        if spec[name] is None:
+            del spec[name]
     for name in ("strategy", "preferredHolder"):
         spec.pop(name, None)
 

@@ -157,4 +157,5 @@ async def change_namespace(
 
 
 def _mark_phase(namespace: Json) -> None:
+    namespace["metadata"].pop("deletionGracePeriodSeconds", None)
     namespace["status"] = {**(namespace.get("status") or {}), "phase": "Terminating"}

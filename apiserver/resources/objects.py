@@ -221,6 +221,8 @@ class StoredObjects:
         else:
             op = Op.DELETE if finished else Op.UPDATE
             saved = await self._write(key, op, entry.rv, obj or current, scope)
+            if finished:  # shown at the revision at which it was last there
+                saved = self._unsaved(key, obj or current, entry)
         options.warnings.extend(text for text in warnings.warnings if text not in options.warnings)
         return saved
 

@@ -61,6 +61,7 @@ _PART_RULE = _rule(
     "my.name",
     "123-abc",
 )
+_EMPTY_NAME = "name part must be non-empty"
 
 
 def dns_label_problem(text: str) -> str:
@@ -96,6 +97,12 @@ def path_segment_problem(text: str) -> str:
     return ""
 
 
+def qualified_name_problems(text: str) -> list[str]:
+    """Check ``[prefix/]name`` and say everything that is wrong; Kubernetes says two things of a name that is empty."""
+    problem = qualified_name_problem(text)
+    return [problem, f"name part {_PART_RULE}"] if problem == _EMPTY_NAME else [problem] if problem else []
+
+
 def qualified_name_problem(text: str) -> str:
     """Check ``[prefix/]name``: a label key, an annotation key or a finalizer."""
     prefix, slash, name = text.partition("/")
@@ -114,7 +121,7 @@ def qualified_name_problem(text: str) -> str:
 
 def _name_part_problem(name: str) -> str:
     if not name:
-        return "name part must be non-empty"
+        return _EMPTY_NAME
     if len(name) > LABEL_LENGTH:
         return f"name part {_too_long(LABEL_LENGTH)}"
     return "" if _QUALIFIED.fullmatch(name) else f"name part {_PART_RULE}"

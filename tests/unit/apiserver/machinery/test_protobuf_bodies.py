@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.machinery.protobuf import MAX_FIELDS, decode_envelope
-from krm.meta.errors import BadRequest, UnsupportedMediaType
+from apiserver.machinery.protobuf import MAX_FIELDS, ProtobufRefused, UnknownKind, decode_envelope
 
 
 def varint(value: int) -> bytes:
@@ -229,8 +228,8 @@ def test_unknown_fields_are_skipped() -> None:
     assert decode_envelope(envelope("v1", "Namespace", raw))["metadata"] == {"name": "n"}
 
 
-def test_kinds_without_a_table_are_refused_with_415() -> None:
-    with pytest.raises(UnsupportedMediaType):
+def test_kinds_without_a_table_are_unknown() -> None:
+    with pytest.raises(UnknownKind):
         decode_envelope(envelope("v1", "Pod", b""))
 
 
@@ -252,14 +251,14 @@ def test_kinds_without_a_table_are_refused_with_415() -> None:
         pytest.param(envelope("v1", "ConfigMap", field(99, 0) * (MAX_FIELDS + 1)), id="too-many-fields"),
     ],
 )
-def test_malformed_bytes_are_a_bad_request(body: bytes) -> None:
-    with pytest.raises(BadRequest):
+def test_malformed_bytes_are_refused(body: bytes) -> None:
+    with pytest.raises(ProtobufRefused):
         decode_envelope(body)
 
 
 @given(st.binary(max_size=200), st.sampled_from(["ConfigMap", "Secret", "Namespace", "Event", "DeleteOptions"]))
 def test_random_bytes_decode_or_are_refused(raw: bytes, kind: str) -> None:
-    with suppress(BadRequest, UnsupportedMediaType):
+    with suppress(ProtobufRefused, UnknownKind):
         decode_envelope(envelope("v1", kind, raw))
 
 
@@ -269,5 +268,5 @@ def test_damaged_real_bodies_decode_or_are_refused() -> None:
     for _ in range(500):
         damaged = bytearray(good)
         damaged[source.randrange(4, len(good))] ^= 1 << source.randrange(8)
-        with suppress(BadRequest, UnsupportedMediaType):
+        with suppress(ProtobufRefused, UnknownKind):
             decode_envelope(bytes(damaged))
