@@ -109,7 +109,9 @@ def resources_item(group_version: str) -> tuple[str, Json]:
 def _subresource(resource: Resource, parent: Definition, name: str) -> Json:
     # A part of a custom resource is told of as that kind, whatever it answers with; so does Kubernetes.
     operations = _Operations(resource.definition, name, told_as=parent if parent.custom else None)
-    return _item(parent, _single(operations, set(verbs_of(resource))), named=True)
+    verbs = set(verbs_of(resource))
+    created = {"post": operations.create()} if "create" in verbs else {}
+    return _item(parent, {**created, **_single(operations, verbs)}, named=True)
 
 
 def _item(definition: Definition, operations: Json, *, named: bool = False) -> Json:

@@ -48,7 +48,9 @@ class NamespaceSpec(WireModel):
     """What holds a namespace."""
 
     finalizers: list[str] | None = Field(
-        default=None, description="The namespace goes when this is empty; kubernetes stands for its contents."
+        default=None,
+        description="The namespace goes when this is empty; kubernetes stands for its contents.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
 

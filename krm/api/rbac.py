@@ -5,12 +5,13 @@ The rules that need more than a field are in ``apiserver/resources/rbac``. Sourc
 
 from typing import Any, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from krm.meta.objects import ObjectMeta, WireModel
 
 _ATOMIC: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}
 _RULES: Final[dict[str, Any]] = {**_ATOMIC, "nullable": True}
+_WHOLE: Final = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 _METADATA: Final = "Standard object metadata."
 
 
@@ -50,6 +51,8 @@ class LabelRequirement(WireModel):
 class RoleSelector(WireModel):
     """Selects ClusterRoles by their labels; all conditions must hold."""
 
+    model_config = _WHOLE
+
     match_labels: dict[str, str] | None = Field(default=None, description="Labels and the values they must have.")
     match_expressions: list[LabelRequirement] | None = Field(
         default=None, description="Further conditions.", json_schema_extra=_ATOMIC
@@ -85,6 +88,8 @@ class ClusterRole(WireModel):
 
 class Subject(WireModel):
     """A user, a group or a service account."""
+
+    model_config = _WHOLE
 
     # Not required here, for the same reason as in RoleRef.
     kind: str = Field(default="", description="User, Group or ServiceAccount.")
