@@ -36,6 +36,7 @@ NAMES = st.one_of(
     st.sampled_from(["a", "b", "default", "kube-system", "A_b", "..", "%", "a/b", "é", "a" * 254, "cluster-admin"]),
     st.text(alphabet="abc.-", min_size=1, max_size=8),
 )
+PLAIN_NAMES = st.sampled_from(["a", "b", "c"])
 VALUES = {
     "labelSelector": st.sampled_from(["a=b", "a in (b,c)", "!a", "a>5", "a in", "=", "a=b,,", "a notin ()"]),
     "fieldSelector": st.sampled_from(["metadata.name=a", "spec.x=1", "metadata.name!=a", "=", "a\\", "status.phase=x"]),
@@ -57,7 +58,7 @@ VALUES = {
 }
 ACCEPTS = st.sampled_from(
     [
-        "application/json",
+        *["application/json"] * 12,
         "application/json;as=Table;v=v1;g=meta.k8s.io",
         "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
         "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
@@ -118,11 +119,16 @@ def _operations_of(document: Json) -> Iterator[Operation]:
                 method.upper(),
                 path,
                 tuple(one["name"] for one in parameters if one.get("in") == "query"),
-                tuple(content) or ("application/json",),
+                tuple(one.replace("*/*", "application/json") for one in content) or ("application/json",),
                 next((media.get("schema") for media in content.values()), None),
                 schemas,
                 (version, target.get("kind", "")),
             )
+
+
+def _named(parameter: str) -> st.SearchStrategy[str]:
+    usual = st.just("default") if parameter == "namespace" else PLAIN_NAMES
+    return st.one_of(usual, usual, usual, NAMES)
 
 
 def requests(known: list[Operation]) -> st.SearchStrategy[Request]:
@@ -132,12 +138,11 @@ def requests(known: list[Operation]) -> st.SearchStrategy[Request]:
 
 @st.composite
 def _request(draw: st.DrawFn, operation: Operation) -> Request:
-    path = re.sub(r"\{\w+\}", lambda _: urllib.parse.quote(draw(NAMES), safe=""), operation.path)
-    chosen = (
-        draw(st.lists(st.sampled_from(operation.parameters), unique=True, max_size=4)) if operation.parameters else []
-    )
+    path = re.sub(r"\{(\w+)\}", lambda found: urllib.parse.quote(draw(_named(found[1])), safe=""), operation.path)
+    asked = tuple(name for name in operation.parameters if name != "watch" or draw(st.integers(0, 9)) == 0)
+    chosen = draw(st.lists(st.sampled_from(asked), unique=True, max_size=3)) if asked else []
     query = {name: draw(VALUES.get(name, st.sampled_from(["1", "x", ""]))) for name in chosen}
-    if query.get("watch") or "/watch/" in path:
+    if "watch" in query or "/watch/" in path:
         query["timeoutSeconds"] = "1"
     body = None
     if operation.method != "GET" and (operation.schema is not None or draw(st.booleans())):
@@ -146,7 +151,7 @@ def _request(draw: st.DrawFn, operation: Operation) -> Request:
         operation.method,
         path + ("?" + urllib.parse.urlencode(query) if query else ""),
         body,
-        draw(st.sampled_from([*operation.content_types, "application/yaml", "text/plain"])),
+        draw(st.sampled_from([*operation.content_types * 8, "application/yaml", "text/plain"])),
         draw(ACCEPTS),
     )
 
@@ -160,10 +165,8 @@ def _bodies(draw: st.DrawFn, operation: Operation) -> bytes:
         version, kind = operation.kind
         value |= {"apiVersion": version, "kind": kind}
         metadata = value.get("metadata")
-        if isinstance(metadata, dict) and draw(st.booleans()):
-            metadata["name"] = draw(NAMES)
-            metadata.pop("resourceVersion", None)
-            metadata.pop("namespace", None)
+        if isinstance(metadata, dict) and draw(st.integers(0, 3)) > 0:
+            value["metadata"] = {"name": draw(PLAIN_NAMES), **{k: metadata[k] for k in ("labels",) if k in metadata}}
     if operation.method == "PATCH" and draw(st.integers(0, 3)) == 0:
         value = [draw(_json_patch_operations())]
     return json.dumps(value).encode()
@@ -180,7 +183,7 @@ def _json_patch_operations() -> st.SearchStrategy[Json]:
 @st.composite
 def _values(draw: st.DrawFn, schema: Json, schemas: dict[str, Json], depth: int) -> Json:
     """Make a value up that mostly fits a schema."""
-    if draw(st.integers(0, 24)) == 0 or depth > MAX_DEPTH:
+    if draw(st.integers(0, 59)) == 0 or depth > MAX_DEPTH:
         return draw(JUNK)
     schema = _resolved(schema, schemas)
     if "enum" in schema:
@@ -189,7 +192,7 @@ def _values(draw: st.DrawFn, schema: Json, schemas: dict[str, Json], depth: int)
         case "object" | None if schema.get("properties"):
             names = list(schema["properties"])
             chosen = draw(st.lists(st.sampled_from(names), unique=True, max_size=5))
-            wanted = {*chosen, *schema.get("required", []), *({"metadata", "spec"} & set(names))}
+            wanted = {*chosen, *schema.get("required", []), *({"metadata", "spec"} & set(names))} - {"managedFields"}
             return {
                 name: draw(_values(schema["properties"].get(name, {}), schemas, depth + 1)) for name in sorted(wanted)
             }
