@@ -63,9 +63,7 @@ def test_row_18_the_namespace_of_a_body_is_that_of_the_request(kubectl: Kubectl,
     assert warned.returncode == 1
     assert "the namespace from the provided object" in warned.stderr, "kubectl itself sees it first"
     assert (refused.code, refused.reason) == (400, "BadRequest")
-    assert refused.message == (
-        "the namespace of the provided object does not match the namespace sent on the request"
-    )
+    assert refused.message == ("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def test_row_22_replace_with_force_makes_another_object(kubectl: Kubectl) -> None:
