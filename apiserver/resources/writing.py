@@ -155,6 +155,8 @@ def _main_update(definition: Definition, current: Json, wanted: Json) -> Json:
 def _status_update(current: Json, wanted: Json) -> Json:
     obj = copy.deepcopy(current)
     _copy_or_drop(obj, copy.deepcopy(wanted), "status")
+    # An apply says in it who manages what; of others it is ignored.
+    _copy_or_drop(obj["metadata"], wanted["metadata"], "managedFields")
     return obj
 
 
