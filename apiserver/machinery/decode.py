@@ -19,7 +19,15 @@ from apiserver.machinery.request import header
 from apiserver.machinery.rest import WriteOptions
 from apiserver.machinery.schema import CompiledSchema
 from apiserver.machinery.yaml_body import YamlRefused, parse_yaml
-from krm.meta.errors import BadRequest, Cause, Invalid, RequestEntityTooLarge, Timeout, UnsupportedMediaType
+from krm.meta.errors import (
+    BadRequest,
+    Cause,
+    Invalid,
+    RequestEntityTooLarge,
+    Timeout,
+    UnsupportedMediaType,
+    invalid_value,
+)
 from krm.meta.times import seconds_time
 
 Json = dict[str, Any]
@@ -36,6 +44,8 @@ _IN_THREAD = 64 * 1024
 """Bytes from which YAML, which is slow to parse, leaves the event loop."""
 _EXCERPT = 30
 """Bytes of an unreadable body that the error shows."""
+_EXACT = 2**53
+"""Up to where every whole number is a float of its own."""
 _MAX_REPORTED = 50
 """Duplicate fields named for one body."""
 _SETTLED_TIME = len("2026-01-02T03:04:05Z")
@@ -172,9 +182,20 @@ def parse_json(data: bytes) -> Parsed:
     """
     value = orjson.loads(data)
     keys = _count_keys(value)
+    if b".0" in data:
+        value = _whole(value)
     if keys == sum(1 for _ in _KEY.finditer(data)):
         return Parsed(value)
     return Parsed(value, tuple(_duplicates(data)))
+
+
+def _whole(value: Any) -> Any:
+    """Return ``value`` with 2 for 2.0, as Kubernetes writes it: its typed clients cannot read the latter as an integer."""
+    if isinstance(value, dict):
+        return {key: _whole(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_whole(child) for child in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
 
 
 def _count_keys(value: Any) -> int:
@@ -289,6 +310,8 @@ def _of_kind(value: Any, definition: Definition) -> Json:
         raise BadRequest(
             f"the object provided is unrecognized (must be of type {definition.kind}): it is not an object"
         )
+    if definition.custom:
+        _check_custom(value, definition)
     version, kind = value.get("apiVersion") or definition.api_version, value.get("kind") or definition.kind
     if (version, kind) != (definition.api_version, definition.kind):
         given = f'{kind!s:.64} in version "{str(version).rpartition("/")[2]:.64}"'
@@ -301,6 +324,24 @@ def _of_kind(value: Any, definition: Definition) -> Json:
         raise BadRequest(f"{_unfit(definition)}: metadata: expected object")
     ordered = {"apiVersion": definition.api_version, "kind": definition.kind, "metadata": metadata}
     return {**ordered, **{key: item for key, item in value.items() if key not in ordered}}
+
+
+def _check_custom(value: Json, definition: Definition) -> None:
+    """Refuse a custom resource that says it is another one, in the words for custom resources.
+
+    Raises:
+        BadRequest: the version is another one.
+        Invalid: the kind is another one.
+    """
+    version, kind = value.get("apiVersion") or definition.api_version, value.get("kind") or definition.kind
+    if version != definition.api_version:
+        expected = f"does not match the expected API version ({definition.api_version})"
+        raise BadRequest(f"the API version in the data ({version!s:.64}) {expected}")
+    if kind != definition.kind:
+        metadata = value.get("metadata")
+        name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+        cause = invalid_value("kind", f"{kind!s:.64}", f"must be {definition.kind}")
+        raise Invalid.of(f"{kind!s:.64}", definition.group, name, [cause])
 
 
 def _unfit(definition: Definition) -> str:
