@@ -59,7 +59,7 @@ class Rule:
             CelSyntaxError: it does not compile.
         """
         if self._compiled is None:
-            self._compiled = compile_expression(self.stated.get("rule") or "", self._variables())
+            self._compiled = compile_expression(self.stated.get("rule") or "", (), self._types())
         return self._compiled
 
     def message_expression(self) -> Expression | None:
@@ -70,10 +70,10 @@ class Rule:
         """
         text = self.stated.get("messageExpression") or ""
         if self._message is None and text.strip():
-            self._message = compile_expression(text, self._variables())
+            self._message = compile_expression(text, (), self._types())
         return self._message
 
-    def _variables(self) -> dict[str, Type]:
+    def _types(self) -> dict[str, Type]:
         own = cel_type(self.node)
         return {"self": own, "oldSelf": Type("optional_type", own) if self.optional else own}
 

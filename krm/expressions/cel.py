@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from krm.expressions.check import Type, check
+from krm.expressions.check import check
 from krm.expressions.errors import CelBudgetError, CelError, CelEvaluationError, CelSyntaxError
 from krm.expressions.evaluation import BoundedEvaluator, Budget
 from krm.expressions.grammar import Tree, parse
+from krm.expressions.types import DYN, Type
 
 __all__ = [
     "MAX_STEPS",
@@ -26,7 +27,6 @@ __all__ = [
 
 MAX_STEPS: Final = 100_000
 """Steps of one evaluation, about a microsecond each, unless the caller brings a budget."""
-_DYNAMIC: Final = Type("dyn")
 
 
 class Expression:
@@ -52,16 +52,18 @@ class Expression:
         return BoundedEvaluator(self._tree, variables, budget or Budget(MAX_STEPS)).run()
 
 
-def compile_expression(text: str, variables: Mapping[str, Type] | Collection[str]) -> Expression:
-    """Compile an expression that may refer to ``variables``: their names, or their types by name.
+def compile_expression(text: str, variables: Collection[str], types: Mapping[str, Type] | None = None) -> Expression:
+    """Compile an expression that may refer to ``variables``, by name; ``types`` tells what is known of them.
 
     Raises:
         CelSyntaxError: it does not parse, names what there is not, or applies an operator or a function to types it
             does not take; too long and too deep are errors too.
     """
-    types = variables if isinstance(variables, Mapping) else dict.fromkeys(variables, _DYNAMIC)
     tree = _parsed(text)
-    names, result = check(tree, text, types)
+    try:
+        names, result = check(tree, text, dict.fromkeys(variables, DYN) | dict(types or {}))
+    except RecursionError as error:
+        raise CelSyntaxError("expression recursion limit exceeded") from error
     return Expression(text, tree, names, result)
 
 

@@ -16,8 +16,6 @@ from krm.expressions.texts import pattern
 from krm.expressions.types import BOOL, DOUBLE, DYN, INT, NULL, STRING, Type, accepts, joined
 from krm.expressions.values import Uint
 
-__all__ = ["Type", "check"]
-
 _OPERATORS: Final[Mapping[str, str]] = {
     "relation_lt": "<",
     "relation_le": "<=",
