@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
+from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.rest import Change, DeleteOptions, Scope, WriteOptions
 from apiserver.resources.core import (
     NAME_LABEL,
@@ -83,11 +84,13 @@ class NamespaceFinalize:
 
 async def create_protected_namespaces(store: ObjectStore, *names: str) -> None:
     """Create the namespaces that always exist, and ``names``; those that are there stay as they are."""
+    ownership = Ownership(namespace_definition())
     for name in (*PROTECTED, *names):
         key = ObjectKey(RESOURCE, "", name)
         if store.get(key) is not None:
             continue
         namespace = new_namespace(name)
+        ownership.created(namespace, WriteOptions(field_manager="kube-apiserver"))
         uid = namespace["metadata"]["uid"]
         try:
             await store.write([Mutation(key, Op.CREATE, 0, uid, encode_body(namespace), actor="system:apiserver")])

@@ -54,6 +54,7 @@ def crd_definition() -> Definition:
         # Kubernetes still keeps them in this version, and tells so by a hash in discovery.
         stored_version="v1beta1",
         slow=True,  # the expressions of a schema are compiled
+        initial={"spec": {"names": {}}},
         prepare=_prepare,
         validate=definition_causes,
     )

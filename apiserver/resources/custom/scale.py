@@ -10,6 +10,8 @@ from typing import Any, Final
 import orjson
 from pydantic import Field
 
+from apiserver.machinery.apply.managers import APPLY
+from apiserver.machinery.apply.scale import object_entries, scale_entries
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import Change, GetOptions, Scope, WriteOptions
 from apiserver.machinery.schema import structural_schema
@@ -107,9 +109,11 @@ class ScaleOf:
         """
 
         def scaled(current: Json) -> Json:
-            wanted = change(self._scale(current))
+            wanted = change(self._managed(current))
             self._check_revision(current, wanted)
             _put(current, self._spec, (wanted.get("spec") or {}).get("replicas") or 0)
+            if options.operation == APPLY:
+                self._record(current, wanted)
             # A Scale without a revision is for any; one with another was refused above.
             return current
 
@@ -120,6 +124,19 @@ class ScaleOf:
         revision = wanted["metadata"].get("resourceVersion") or ""
         if revision not in ("", current["metadata"]["resourceVersion"]):
             raise Conflict.of(self._parent.definition.resource, current["metadata"]["name"])
+
+    def _managed(self, obj: Json) -> Json:
+        """Return the Scale with its managers, whom Kubernetes does not show for custom resources."""
+        scale = self._scale(obj)
+        if entries := scale_entries(obj["metadata"].get("managedFields") or [], self._spec):
+            scale["metadata"]["managedFields"] = entries
+        return scale
+
+    def _record(self, obj: Json, scale: Json) -> None:
+        """Say in an object who manages its number of replicas after an apply to its Scale."""
+        entries, applied = obj["metadata"].get("managedFields") or [], scale["metadata"].get("managedFields") or []
+        version = self._parent.definition.api_version
+        obj["metadata"]["managedFields"] = object_entries(entries, applied, self._spec, version)
 
     def _scale(self, obj: Json) -> Json:
         metadata = {key: obj["metadata"][key] for key in _KEPT_METADATA if key in obj["metadata"]}
