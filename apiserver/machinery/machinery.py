@@ -24,6 +24,7 @@ from apiserver.machinery.access import (
     allow_all,
     take_credentials,
 )
+from apiserver.machinery.call import Call
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.discovery import Discovery
 from apiserver.machinery.health import Check, Health
@@ -34,7 +35,7 @@ from apiserver.machinery.openapi import OpenApi
 from apiserver.machinery.reply import plain
 from apiserver.machinery.request import REQUEST_INFO, Query, RequestInfo, duration, read_query, request_info, text
 from apiserver.machinery.rest import Resource, Served
-from apiserver.machinery.routes import Call, Endpoint
+from apiserver.machinery.routes import Endpoint
 from apiserver.machinery.status import ErrorBoundary
 from krm.meta.errors import BadRequest, Forbidden, MethodNotServed, NotServed, Timeout, Unauthorized
 from krm.meta.selectors import FieldSelector

@@ -7,16 +7,14 @@ resource cannot do is answered with 405. Source: ``kube-api.md`` 1.3, 1.8 and 2.
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import orjson
-from starlette.types import ASGIApp, Receive
-from starlette.types import Scope as AsgiScope
+from starlette.types import ASGIApp
 
-from apiserver.machinery.access import Authorize
 from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.apply.reading import APPLY_PATCH, read_apply
+from apiserver.machinery.call import Call
 from apiserver.machinery.collection import delete_collection
 from apiserver.machinery.decode import (
     JSON_TYPE,
@@ -30,18 +28,17 @@ from apiserver.machinery.decode import (
 )
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.metrics import WatchMeter
-from apiserver.machinery.negotiate import Form, Shape, View, negotiate
+from apiserver.machinery.negotiate import Form, Shape, View
 from apiserver.machinery.options import (
     delete_options,
     get_options,
     list_options,
     stream_options,
     watch_options,
-    write_options,
 )
 from apiserver.machinery.patching import read_patch
 from apiserver.machinery.reply import Headers, Reply, formatted
-from apiserver.machinery.request import Query, RequestInfo, header, text
+from apiserver.machinery.request import text
 from apiserver.machinery.rest import (
     Change,
     Creater,
@@ -51,55 +48,27 @@ from apiserver.machinery.rest import (
     ItemList,
     Lister,
     Resource,
-    Scope,
     SubresourceCreater,
     Updater,
-    User,
     Watcher,
     WriteOptions,
 )
 from apiserver.machinery.table import Columns, Include, metadata_only, now, table_head
 from apiserver.machinery.warnings import Warned, warning_headers
 from apiserver.machinery.watch import FailedWatch, Frames, WatchStream
-from krm.meta.errors import BadRequest, Expired, MethodNotAllowed, MethodNotServed, NotFound, NotServed, Timeout
+from krm.meta.errors import (
+    BadRequest,
+    Expired,
+    MethodNotAllowed,
+    MethodNotServed,
+    NotFound,
+    NotServed,
+    StatusError,
+    Timeout,
+)
 
 _ROWS_AT_ONCE = 250
 """Rows built for the first time before other requests get a turn; about 5 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request on its way to a verb."""
-
-    asgi: AsgiScope
-    receive: Receive
-    info: RequestInfo
-    query: Query
-    user: User
-    authorize: Authorize
-
-    async def authorize_also(self, verb: str) -> None:
-        """Make sure that the user may use another verb on the same target, as an apply that creates needs ``create``.
-
-        Raises:
-            Forbidden: they may not.
-        """
-        await self.authorize(self.user, replace(self.info, verb=verb))
-
-    @property
-    def scope(self) -> Scope:
-        """Where the request points, as handlers take it."""
-        return Scope(self.info.namespace, self.user)
-
-    def header(self, name: bytes) -> str:
-        """Return a request header, or ""."""
-        return header(self.asgi, name)
-
-    def form(self, shape: Shape) -> Form:
-        """Return the form of the answer that the client asked for."""
-        return negotiate(
-            self.header(b"accept"), shape, pretty=text(self.query, "pretty"), agent=self.header(b"user-agent")
-        )
 
 
 class Endpoint:
@@ -158,7 +127,11 @@ class Endpoint:
             raise NotServed
         if verb is None:
             raise self._unsupported(call.info.verb)
-        answer = await verb(call)
+        try:
+            answer = await verb(call)
+        except StatusError as error:
+            error.warnings = tuple(call.warnings)
+            raise
         return Warned(answer, self._deprecated) if self._deprecated else answer
 
     async def _get(self, call: Call) -> ASGIApp:
@@ -228,7 +201,7 @@ class Endpoint:
         if create is None:
             raise self._unsupported("create")
         form = call.form(Shape.ITEM)
-        options = write_options(call.query, "CreateOptions", call.header(b"user-agent"))
+        options = call.write_options("CreateOptions")
         wanted = admit(await self._parsed(call), self.definition, self._schema, options)
         self._check_namespace(call, wanted)
         item = await create(wanted, options)
@@ -246,7 +219,7 @@ class Endpoint:
         if self._updater is None or not call.info.name:
             raise self._unsupported("update")
         form = call.form(Shape.ITEM)
-        options = write_options(call.query, "UpdateOptions", call.header(b"user-agent"))
+        options = call.write_options("UpdateOptions")
         wanted = admit(await self._parsed(call), self.definition, self._schema, options)
         self._check_name(call, wanted)
 
@@ -261,7 +234,7 @@ class Endpoint:
         form = call.form(Shape.ITEM)
         body = await read_body(call.asgi, call.receive, self._body_limit)
         applies = body.media_type == APPLY_PATCH
-        options = write_options(call.query, "PatchOptions", call.header(b"user-agent"), apply=applies)
+        options = call.write_options("PatchOptions", apply=applies)
         if applies:
             applied = await read_apply(body, self._ownership, options)
             change = partial(self._checked, call, applied)
