@@ -182,9 +182,12 @@ class Watch(Protocol):
 
     Iterating yields non-empty batches, each in order and without gaps. It ends when the watch is closed by
     the store (too slow, or shutting down). ``close`` may be called at any time, twice too.
+    ``deliver_to`` offers what comes while the reader waits to ``take`` first, which is quick; what that answers False
+    for, or raises for, is yielded. It saves waking a task.
     """
 
     def __aiter__(self) -> AsyncIterator[Sequence[Event]]: ...
+    def deliver_to(self, take: Callable[[Sequence[Event]], bool]) -> None: ...
     def close(self) -> None: ...
 
     @property
@@ -339,6 +342,17 @@ class ObjectStore(Protocol):
 
         Raises:
             ValueError: it is sealed; those are kinds of the server itself.
+        """
+        ...
+
+    async def reindex(self, resource: str, index: Index, *, refresh: Refresh | None = None) -> None:
+        """Serve a resource by another index and refresh, without a moment in which it is not served.
+
+        Its watches end and its observers are forgotten. Objects are read anew in a thread.
+
+        Raises:
+            NotRegistered: it is not served, or no longer.
+            ValueError: it is sealed.
         """
         ...
 

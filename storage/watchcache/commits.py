@@ -12,9 +12,18 @@ from dataclasses import dataclass
 
 from storage.interfaces import Entry, IndexedFields, Mutation, StoreUnavailable
 from storage.sql.log import LogDatabase, Outcome, Transaction
+from storage.watchcache.cache import ResourceCache
 
 MOST_TOGETHER = 64
 """Writes per transaction (``kube-api.md`` 5.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the selectors see of an object, and the cache whose index says so."""
+
+    fields: IndexedFields
+    cache: ResourceCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +31,7 @@ class Pending:
     """One caller's write: as its author gave it, what the selectors see, as it is stored, and the answer to come."""
 
     mutations: Sequence[Mutation]
-    described: Sequence[IndexedFields]
+    described: Sequence["Described"]
     transaction: Transaction
     answer: "asyncio.Future[Sequence[Entry]]"
 

@@ -4,6 +4,7 @@ Rows of resources that nobody has registered yet are kept as they are, because a
 is registered only after its definition was loaded; then it is served without asking the database.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -82,6 +83,11 @@ class Resource:
         self.lot.call(event.entry.key.namespace, number)
 
 
+def _renewed(reader: Resource, entries: Sequence[Entry]) -> dict[ObjectKey, Entry]:
+    """Read entries anew, off the event loop."""
+    return {entry.key: reader.build(reader.row(entry)) for entry in entries}
+
+
 class Resources:
     """The registered resources by name, and the unclaimed rows."""
 
@@ -120,14 +126,33 @@ class Resources:
 
     def unregister(self, resource: str) -> None:
         """Stop serving a resource, end its watches and keep its rows. Raises ValueError when it is sealed."""
-        served = self._served.get(resource)
-        if served is None:
+        if resource not in self._served:
             return
-        if served.sealer is not None:
-            raise ValueError(f"resource {resource!r} is sealed and cannot be given up")
+        served = self._unsealed(resource)
         del self._served[resource]
         served.lot.close_all()
         self._unclaimed[resource] = {entry.key: served.row(entry) for entry in served.cache.snapshot(None)}
+
+    async def reindex(self, resource: str, index: Index, refresh: Refresh | None) -> None:
+        """Serve a resource by another index. Raises NotRegistered, or ValueError when it is sealed."""
+        served = self._unsealed(resource)
+        reader = Resource(index, self._progress, None, refresh)
+        read = await asyncio.to_thread(_renewed, reader, served.cache.snapshot(None))
+        if self._served.get(resource) is not served:
+            raise NotRegistered(resource)
+        # What changed meanwhile is read again; the ring begins now.
+        renewed = Resource(index, self._progress, None, refresh)
+        for entry in served.cache.snapshot(None):
+            known = read.get(entry.key)
+            renewed.cache.load(known if known and known.rv == entry.rv else reader.build(reader.row(entry)))
+        self._served[resource] = renewed
+        served.lot.close_all()
+
+    def _unsealed(self, resource: str) -> Resource:
+        served = self.of(resource)
+        if served.sealer is not None:
+            raise ValueError(f"resource {resource!r} is sealed and stays as it is")
+        return served
 
     def apply(self, op: Op, entry: Entry) -> None:
         """Make one committed change visible; of a resource that is no longer served, it is kept."""

@@ -14,7 +14,6 @@ from storage.interfaces import (
     Event,
     FutureRevision,
     Index,
-    IndexedFields,
     ListQuery,
     Mutation,
     ObjectKey,
@@ -29,7 +28,7 @@ from storage.interfaces import (
 )
 from storage.sealing import Sealer
 from storage.sql.log import LogDatabase, Outcome, Transaction
-from storage.watchcache.commits import GroupCommit, Pending
+from storage.watchcache.commits import Described, GroupCommit, Pending
 from storage.watchcache.compactor import Compactor
 from storage.watchcache.cursor import RingWatch
 from storage.watchcache.follower import Follower
@@ -82,6 +81,15 @@ class WatchedStore:
             ValueError: it is sealed.
         """
         self._resources.unregister(resource)
+
+    async def reindex(self, resource: str, index: Index, *, refresh: Refresh | None = None) -> None:
+        """Serve a resource by another index; its watches end.
+
+        Raises:
+            NotRegistered: it is not served.
+            ValueError: it is sealed.
+        """
+        await self._resources.reindex(resource, index, refresh)
 
     def observe(self, resource: str, observer: Observer) -> None:
         """Call ``observer`` for each event, beginning with the objects that are there."""
@@ -225,12 +233,13 @@ class WatchedStore:
             raise ValueError(f"cannot compact to {before}, the newest revision is {self.rv}")
         self._progress.compacted = max(self._progress.compacted, await self._database.compact(before))
 
-    def _describe(self, mutation: Mutation) -> IndexedFields:
+    def _describe(self, mutation: Mutation) -> Described:
         """Look at a body before it is committed, so that nothing can go wrong afterwards."""
         key = mutation.key
         if "\0" in key.namespace or "\0" in key.name or not key.name or MARK not in mutation.body:
             raise ValueError(f"{key} cannot be stored: its key or its body is malformed")
-        return self._resources.of(key.resource).cache.describe(mutation.body)
+        cache = self._resources.of(key.resource).cache
+        return Described(cache.describe(mutation.body), cache)
 
     async def _apply_committed(self, batch: Sequence[Pending], outcomes: Sequence[Outcome]) -> None:
         """Apply a committed batch in revision order, behind everything before it, and answer its callers."""
@@ -259,7 +268,10 @@ class WatchedStore:
             # The follower may have been first, when another replica's notification made it read this row too.
             if entry is None or entry.rv != stamp.rv:
                 body = with_revision(mutation.body, stamp.rv)
-                entry = Entry(mutation.key, stamp.rv, stamp.create_rv, mutation.uid, body, *described)
+                # The index may have been exchanged while this waited for its commit.
+                outdated = served is not None and served.cache is not described.cache
+                fields = served.cache.describe(mutation.body) if served and outdated else described.fields
+                entry = Entry(mutation.key, stamp.rv, stamp.create_rv, mutation.uid, body, *fields)
                 if visible and stamp.rv > self.rv:
                     self._resources.apply(mutation.op, entry)
             entries.append(entry)

@@ -112,3 +112,29 @@ async def test_objects_read_from_the_log_are_renewed_and_new_ones_are_not_touche
     entries = (await store.list(RESOURCE, ListQuery())).entries
     assert [decode(entry)["spec"] for entry in entries] == [{"size": 1}, {}]
     assert entries[0].fields == ("1",)
+
+
+async def test_another_index_takes_over_with_every_object_and_without_a_gap(store: WatchedStore) -> None:
+    store.register(RESOURCE, lambda _obj: ({}, ()))
+    await store.write([create(f"w{number}", size=number) for number in range(300)])
+    _, watch = store.watch(RESOURCE, namespace=None, after=None)
+    ended = asyncio.create_task(anext(aiter(watch), None))
+
+    changing = asyncio.create_task(store.reindex(RESOURCE, index))
+    await asyncio.sleep(0)
+    written = await store.write([create("meanwhile", size=7)])
+    during = store.get(written[0].key)
+    await changing
+    entries = (await store.list(RESOURCE, ListQuery())).entries
+
+    assert during is not None
+    assert len(entries) == 301
+    assert {entry.name: entry.fields for entry in entries}["meanwhile"] == ("7",)
+    assert {entry.name: entry.fields for entry in entries}["w299"] == ("299",)
+    if not ended.done():
+        assert await asyncio.wait_for(ended, 1) is None
+
+
+async def test_what_is_not_served_has_no_index_to_change(store: WatchedStore) -> None:
+    with pytest.raises(NotRegistered):
+        await store.reindex(RESOURCE, index)

@@ -61,7 +61,7 @@ class CustomServing:
         known = self._in_service.get(name)
         if known is None or known.identity != _identity(crd):
             stored, served = await asyncio.to_thread(_compiled, crd)
-            known = self._replace(crd, stored, served)
+            known = await self._replace(crd, stored, served)
         known.terminating = bool(crd["metadata"].get("deletionTimestamp"))
 
     def stop(self, name: str) -> None:
@@ -71,11 +71,14 @@ class CustomServing:
             self._kinds.remove(kind.resource)
             self._store.unregister(str(kind.resource))
 
-    def _replace(self, crd: Json, stored: Definition, definitions: list[Definition]) -> Kind:
+    async def _replace(self, crd: Json, stored: Definition, definitions: list[Definition]) -> Kind:
         """Take a kind into service without a moment in which it is not served."""
         resource = resource_name(crd)
-        self._store.unregister(str(resource))
-        self._store.register(str(resource), index_of(stored), refresh=_refresh(stored))
+        if crd["metadata"]["name"] in self._in_service:
+            await self._store.reindex(str(resource), index_of(stored), refresh=_refresh(stored))
+        else:
+            self._store.register(str(resource), index_of(stored), refresh=_refresh(stored))
+        # From here to the end nothing is awaited: store and endpoints change in one step.
         self._store.observe(str(resource), self._on_event)
         name = crd["metadata"]["name"]
         kind = self._in_service[name] = Kind(resource, _identity(crd), self._objects(stored, name))

@@ -4,7 +4,7 @@ All versions of a custom resource share what is stored. Its bytes say the storag
 beginning is exchanged, so that reading never decodes. Source: ``kube-api.md`` 2.15, conversion None.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
@@ -81,6 +81,13 @@ class VersionWatch:
         """End the watch; iteration stops."""
         self._source.close()
 
+    def deliver_to(self, take: Callable[[Sequence[tuple[str, ItemEvent]]], bool]) -> None:
+        """Offer what comes while the reader waits to ``take`` first."""
+        self._source.deliver_to(lambda batch: take(self._shown(batch)))
+
     async def __aiter__(self) -> AsyncIterator[Sequence[tuple[str, ItemEvent]]]:
         async for batch in self._source:
-            yield [(type_, self._view.event(cast(Event, event))) for type_, event in batch]
+            yield self._shown(batch)
+
+    def _shown(self, batch: Sequence[tuple[str, ItemEvent]]) -> Sequence[tuple[str, ItemEvent]]:
+        return [(type_, self._view.event(cast(Event, event))) for type_, event in batch]
