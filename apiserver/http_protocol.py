@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from apiserver.machinery.watch import WRITABLE
+
 MAX_HEAD = 64 * 1024
 """Bytes of request line and header fields; kubectl sends under 1 KiB."""
 MAX_FIELDS = 256
@@ -85,8 +87,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin a request; the connection's certificate joins its scope."""
         super().on_message_begin()
         self._head_open, self._head_size, self._unparsed = True, 0, 0
+        extensions = cast("dict[str, Any]", self.scope).setdefault("extensions", {})
+        extensions[WRITABLE] = self._writable
         if self._tls is not None:
-            extensions = cast("dict[str, Any]", self.scope).setdefault("extensions", {})
             extensions.setdefault("tls", self._tls)
         self._start_head_timer()
 
@@ -116,6 +119,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse()
         else:
             super().send_400_response(msg)
+
+    def _writable(self) -> bool:
+        return not self.flow.write_paused
 
     def _measure(self, size: int) -> None:
         self._head_size += size

@@ -19,6 +19,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import Scope
 
+from apiserver.http_protocol import BoundedProtocol
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served, User
@@ -150,7 +151,7 @@ async def _listening(app: Starlette) -> AsyncIterator[str]:
     # With the protocol named, asyncio switches Nagle's delay off, as it does for sockets of its own.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="error", lifespan="off", loop="asyncio")
+    config = uvicorn.Config(app, log_level="error", lifespan="off", loop="asyncio", http=BoundedProtocol)
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     running = asyncio.create_task(server.serve(sockets=[listener]))

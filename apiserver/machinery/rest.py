@@ -133,12 +133,14 @@ class ItemList:
 class ItemWatch(Protocol):
     """A filtered stream: first the initial items (if any), then batches of (type, event).
 
-    ``take_initial`` hands the initial items over, once: a watch that kept them would keep every version that they have.
+    ``deliver_to`` offers each batch that comes while the reader waits to ``take`` first; what that answers False for is
+    yielded. ``take_initial`` hands the initial items over, once: a watch that kept them would keep every version that they have.
     The type told to this watcher may differ from the event's own when the object starts or stops
     matching its selectors. ``rv`` is a safe bookmark at any time. ``close`` may be called twice.
     """
 
     def take_initial(self) -> Iterable[Item]: ...
+    def deliver_to(self, take: Callable[[Sequence[tuple[str, ItemEvent]]], bool]) -> None: ...
     def __aiter__(self) -> AsyncIterator[Sequence[tuple[str, ItemEvent]]]: ...
     @property
     def rv(self) -> int: ...

@@ -1,13 +1,15 @@
 """The watch stream: one JSON line per change, the same bytes for every watcher of the same form.
 
-A watcher costs one task that iterates the source and one that notices the client leaving. It ends when its time is
+Events go out from where they arise, without waking a task; what is large, old or for a slow client is sent by the
+watcher's own. A second one notices the client leaving. A watch ends when its time is
 over, the client is gone or stops reading, the source closes it, or the server stops. Source: ``kube-api.md`` 2.7.
 """
 
 import asyncio
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import orjson
 from starlette.types import Receive, Scope, Send
@@ -32,6 +34,11 @@ STOP_SPREAD_SECONDS = 0.5
 """Seconds over which the watches end when the server stops, so that their clients do not come back all at once."""
 SEND_SECONDS = 10.0
 """Seconds a client may leave one message unread before its watch is closed."""
+
+AT_ONCE = 256 * 1024
+"""Bytes of events that are sent without waking the watch's task."""
+WRITABLE = "porch.writable"
+"""Key of the ASGI extension (a callable without arguments) that tells whether ``send`` would write without waiting."""
 
 _FRAME = b'{"type":"%b","object":%b}\n'
 
@@ -110,12 +117,16 @@ class WatchStream:
         self._options = options
         self._initial_events_end = initial_events_end
         self._stopping = stopping
+        self._send: Send | None = None
+        self._writable: Callable[[], bool] | None = None
         self._sending = asyncio.Lock()
         self._started = False
         self._behind = True
         """Whether something that the source gave is not sent yet; then the source's revision is no safe bookmark."""
 
-    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._send = send
+        self._writable = scope.get("extensions", {}).get(WRITABLE)
         loop = asyncio.get_running_loop()
         seconds = self._options.timeout or random.uniform(DEFAULT_SECONDS, 2 * DEFAULT_SECONDS)  # noqa: S311 - spreads load, keeps no secret
         end = loop.time() + seconds
@@ -179,6 +190,8 @@ class WatchStream:
         async with self._sending:
             await self._send_initial(self._source.take_initial(), send)
         self._behind = False
+        if self._writable is not None:
+            self._source.deliver_to(self._send_at_once)
         async for batch in self._source:
             self._behind = True
             async with self._sending:
@@ -186,6 +199,31 @@ class WatchStream:
                     await self._emit(piece, send)
             self._behind = False
             self._meter.sent(len(batch))
+
+    def _send_at_once(self, batch: Sequence[tuple[str, ItemEvent]]) -> bool:
+        """Send a batch from where it arises, unless it is large or the client slow; then the pump does it."""
+        self._behind = True
+        if self._sending.locked() or self._send is None or self._writable is None or not self._writable():
+            return False
+        started = self._started
+        lines = list(self._lines(batch))
+        if sum(map(len, lines)) > AT_ONCE:
+            self._started = started
+            return False
+        # The server's send is a coroutine that waits, if at all, before it writes.
+        sending = cast(
+            Coroutine[Any, Any, None],
+            self._send({"type": "http.response.body", "body": b"".join(lines), "more_body": True}),
+        )
+        try:
+            sending.send(None)
+        except StopIteration:
+            self._behind = False
+            self._meter.sent(len(batch))
+            return True
+        sending.close()
+        self._started = started
+        return False
 
     async def _send_initial(self, items: Iterable[Item], send: Send) -> None:
         moment = now()

@@ -192,12 +192,24 @@ class EntryWatch:
         """End the watch; iteration stops."""
         self._source.close()
 
+    def deliver_to(self, take: Callable[[Sequence[tuple[str, ItemEvent]]], bool]) -> None:
+        """Offer what comes while the reader waits to ``take`` first."""
+
+        def offer(events: Sequence[Event]) -> bool:
+            told = self._told(events)
+            return take(told) if told else True
+
+        self._source.deliver_to(offer)
+
     async def __aiter__(self) -> AsyncIterator[Sequence[tuple[str, ItemEvent]]]:
         async for events in self._source:
-            if self._matches is None:
-                yield [(event.type, event) for event in events]
-            elif told := [pair for event in events if (pair := _seen(event, self._matches))]:
+            if told := self._told(events):
                 yield told
+
+    def _told(self, events: Sequence[Event]) -> Sequence[tuple[str, ItemEvent]]:
+        if self._matches is None:
+            return [(event.type, event) for event in events]
+        return [pair for event in events if (pair := _seen(event, self._matches))]
 
 
 def _seen(event: Event, matches: Matches) -> tuple[str, ItemEvent] | None:
