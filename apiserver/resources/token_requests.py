@@ -50,15 +50,14 @@ class TokenRequests:
 
         Raises:
             NotFound: there is no such account, or no such object to bind the token to.
-            Invalid: it would end too soon, or later than numbers reach.
+            Invalid: it would end too soon, or later than numbers reach, or the body names another account.
             Conflict: the object to bind it to is another one of the same name.
-            BadRequest: the body names another account, or an object of a kind that tokens cannot be bound to.
+            BadRequest: tokens cannot be bound to objects of the kind.
         """
         namespace, given = scope.namespace or "", wanted["metadata"].get("name") or ""
         if given not in ("", name):
-            raise BadRequest(
-                f"metadata.name: Invalid value: {given!r}: must match the service account name if specified"
-            )
+            cause = invalid_value("metadata.name", given, "must match the service account name if specified")
+            raise Invalid.of(self.definition.kind, self.definition.group, name, [cause])
         spec = wanted.get("spec") or {}
         seconds = self._seconds(spec)
         entry = await self._store.get_fresh(ObjectKey(str(_ACCOUNTS), namespace, name))
@@ -100,7 +99,8 @@ class TokenRequests:
             return None
         version, kind, name = (reference.get(key) or "" for key in ("apiVersion", "kind", "name"))
         if (version, kind) != ("v1", "Secret"):
-            raise BadRequest(f"cannot bind token to object of type {version:.64}, Kind={kind:.64}")
+            group_version = version if "/" in version else f"/{version}"
+            raise BadRequest(f"cannot bind token to object of type {group_version:.64}, Kind={kind:.64}")
         entry = await self._store.get_fresh(ObjectKey(str(_SECRETS), namespace, name))
         if entry is None:
             raise NotFound.of(_SECRETS, name)

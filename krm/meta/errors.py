@@ -248,6 +248,15 @@ class Invalid(StatusError):
         return cls(f'{what} "{name}" is invalid: {body}', name=name, group=group, kind=kind, causes=causes)
 
 
+class Unprocessable(Invalid):
+    """A patch does not fit the object; which of its values it met is not told: its author may not be allowed to read them."""
+
+    details_shown = True
+
+    def __init__(self) -> None:
+        super().__init__("the server rejected our request due to an error in our request")
+
+
 class TooManyRequests(StatusError):
     """Overload; try again."""
 
