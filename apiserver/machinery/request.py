@@ -123,7 +123,9 @@ def integer(query: Query, name: str) -> int | None:
     if not value:
         return None
     if not re.fullmatch(r"-?[0-9]{1,18}", value):
-        raise BadRequest(f"query parameter {name} must be an integer, not {value[:64]!r}")
+        # In the words of Go's parser, which clients of Kubernetes get to see.
+        why = "value out of range" if re.fullmatch(r"-?[0-9]+", value) else "invalid syntax"
+        raise BadRequest(f'strconv.ParseInt: parsing "{value[:64]}": {why}')
     return int(value)
 
 

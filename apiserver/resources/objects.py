@@ -133,7 +133,7 @@ class StoredObjects:
                 continue
             options.warnings.extend(warnings.warnings)
             return entry
-        raise await self._already_exists(scope, given, wanted)
+        raise await self._already_exists(scope, obj["metadata"]["name"], generated=not given)
 
     async def _checked(self, prepare: Callable[[], T]) -> T:
         """Run a preparation, in a thread if its checks may take long (CEL rules)."""
@@ -150,12 +150,11 @@ class StoredObjects:
             raise StaleWrite(key, existing.rv)
         return self._unsaved(key, obj, None)
 
-    async def _already_exists(self, scope: Scope, name: str, wanted: Json) -> AlreadyExists:
+    async def _already_exists(self, scope: Scope, name: str, *, generated: bool) -> AlreadyExists:
         resource = self.definition.resource
-        if not name:
-            prefix = wanted["metadata"].get("generateName")
-            message = f'{resource} "{prefix}" already exists, the server was not able to generate a unique name for the object'
-            return AlreadyExists(message, group=resource.group, kind=resource.resource, retry_after=1)
+        if generated:
+            message = f'{resource} "{name}" already exists, the server was not able to generate a unique name for the object'
+            return AlreadyExists(message, name=name, group=resource.group, kind=resource.resource, retry_after=1)
         existing = self._store.get(object_key(self.definition, scope.namespace, name))
         terminating = existing is not None and is_terminating(decode(existing))
         return AlreadyExists.of(resource, name, terminating=terminating)

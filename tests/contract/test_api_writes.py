@@ -91,6 +91,28 @@ async def test_a_second_create_is_already_exists(api: Api) -> None:
     assert again.json()["details"] == {"name": "a", "kind": "configmaps"}
 
 
+async def test_a_generated_name_that_is_taken_is_tried_eight_times(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def choose(alphabet: str) -> str:
+        tried.append(alphabet)
+        return "b"
+
+    monkeypatch.setattr("apiserver.resources.writing.secrets.choice", choose)
+    await created(api, MAPS, {"metadata": {"generateName": "gen-"}})
+    tried.clear()
+    refused = await api.client.post(MAPS, json={"metadata": {"generateName": "gen-"}})
+
+    assert len(tried) == 8 * 5
+    assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
+    status = refused.json()
+    assert status["reason"] == "AlreadyExists"
+    assert status["message"] == (
+        'configmaps "gen-bbbbb" already exists, the server was not able to generate a unique name for the object'
+    )
+    assert status["details"] == {"name": "gen-bbbbb", "kind": "configmaps", "retryAfterSeconds": 1}
+
+
 async def test_generated_names_have_five_characters_and_differ(api: Api) -> None:
     body = {"metadata": {"generateName": "gen-"}}
     names = {(await created(api, MAPS, body))["metadata"]["name"] for _ in range(3)}

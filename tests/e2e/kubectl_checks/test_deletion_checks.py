@@ -14,6 +14,7 @@ from porch_process import PorchProcess
 from remotes import Remote
 
 HOLD = ["example.com/hold"]
+FOREGROUND = {"propagationPolicy": "Foreground"}
 
 
 def config_map(name: str, *, owner: str = "", uid: str = "", finalizers: list[str] | None = None) -> dict[str, object]:
@@ -34,26 +35,19 @@ def test_row_77_a_finalizer_holds_what_is_deleted_and_none_is_added_then(kubectl
     kubectl.create(config_map("a", finalizers=HOLD))
     command = kubectl.command("delete", "configmap", "a", "--timeout=30s")
     waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    marked = eventually(lambda: _marked(kubectl))
+    eventually(lambda: _expect_marked(kubectl, "a"))
 
     added = kubectl("patch", "configmap", "a", "--type=merge", "-p", '{"metadata":{"finalizers":["example.com/more"]}}')
     hanging = waiting.poll() is None
     kubectl.ok("patch", "configmap", "a", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     out, _ = waiting.communicate(timeout=30)
 
-    assert marked
     assert hanging
     assert added.returncode == 1
     assert "no new finalizers can be added if the object is being deleted" in added.stderr
     assert waiting.returncode == 0
     assert 'configmap "a" deleted' in out
     assert names(kubectl) == []
-
-
-def _marked(kubectl: Kubectl) -> str:
-    found = kubectl.ok("get", "configmap", "a", "-o=jsonpath={.metadata.deletionTimestamp}")
-    assert found
-    return found
 
 
 @pytest.mark.parametrize("cascade", ["foreground", "background", "orphan"])
@@ -257,6 +251,34 @@ def test_a_revision_goes_with_its_owner_as_far_as_its_lifecycle_allows(
     proposal = json.dumps({"spec": {"lifecycle": "DeletionProposed"}})
     kubectl.ok("patch", "packagerevision", "deployments.published.v1", "--type=merge", "-p", proposal)
     eventually(lambda: _expect_gone(porch, "deployments.published.v1"), timeout=60)
+
+
+def test_a_revision_waits_for_what_it_owns_when_asked_to(
+    kubectl: Kubectl, porch: PorchClient, register: Register, empty_remote: Remote
+) -> None:
+    register(deployments=empty_remote)
+    uid = porch.create_revision("deployments", "app").object["metadata"]["uid"]
+    owner = {
+        "kind": "PackageRevision",
+        "apiVersion": "porch.kpt.dev/v1alpha1",
+        "name": "deployments.app.v1",
+        "uid": uid,
+    }
+    child = config_map("child", finalizers=HOLD)
+    child["metadata"] = {**child["metadata"], "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}  # type: ignore[dict-item]
+    kubectl.create(child)
+
+    held = porch.request("DELETE", porch.path("packagerevisions", "deployments.app.v1"), FOREGROUND)
+    eventually(lambda: _expect_marked(kubectl, "child"))
+    waiting = porch.revision("deployments.app.v1").object["metadata"]
+    kubectl.ok("patch", "configmap", "child", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+
+    assert held.object["metadata"]["finalizers"] == waiting["finalizers"] == ["foregroundDeletion"]
+    eventually(lambda: _expect_gone(porch, "deployments.app.v1"))
+
+
+def _expect_marked(kubectl: Kubectl, name: str) -> None:
+    assert kubectl.ok("get", "configmap", name, "-o=jsonpath={.metadata.deletionTimestamp}")
 
 
 def _expect_gone(porch: PorchClient, name: str) -> None:
