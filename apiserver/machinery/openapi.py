@@ -158,7 +158,8 @@ class OpenApi:
         if wanted is None:
             return _answer(request, document)
         if wanted != document.hash:
-            return Response(status_code=301, headers={"location": self._url(group_version), **document.headers})
+            told = {"location": self._url(group_version), "content-type": "application/json", **document.headers}
+            return Response(status_code=301, headers=told)
         expires = formatdate(time() + ONE_YEAR, usegmt=True).encode()
         return _answer(request, document, [(b"cache-control", b"public, immutable"), (b"expires", expires)])
 

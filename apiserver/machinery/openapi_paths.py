@@ -191,7 +191,9 @@ class _Operations:
         selected = [one for one in _LIST if one["name"] not in ("allowWatchBookmarks", "watch")]
         body = {"content": {"*/*": {"schema": reference(DELETE_OPTIONS)}}}
         answers = {200: (reference(STATUS), MEDIA)}
-        operation = self._operation("deletecollection", "Delete every selected", (*selected, *_DELETE), answers)
+        # Of custom resources Kubernetes tells the selectors only; more is accepted.
+        told = tuple(selected) if self._definition.custom else (*selected, *_DELETE)
+        operation = self._operation("deletecollection", "Delete every selected", told, answers)
         return operation | {"requestBody": body}
 
     def _body(self, schema: Json) -> Json:

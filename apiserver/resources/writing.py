@@ -180,8 +180,9 @@ def check_valid(definition: Definition, schema: CompiledSchema, new: Json, old: 
     causes = metadata_causes(definition, new["metadata"])
     if old is not None:
         causes += update_causes(old["metadata"], new["metadata"])
-    causes += schema.validate(new, old)
-    if definition.validate and not causes:
+    broken = schema.validate(new, old)
+    causes += broken
+    if definition.validate and not broken:
         causes += definition.validate(new, old)
     if causes:
         name = new["metadata"].get("name") or new["metadata"].get("generateName") or ""

@@ -343,7 +343,7 @@ async def test_instances_with_finalizers_hold_their_definition_and_nothing_new_i
     assert instance["metadata"]["deletionTimestamp"]
     assert refused.status_code == 403
     why = "create not allowed while custom resource definition is terminating"
-    assert refused.json()["message"] == f"widgets.example.com is forbidden: {why}"
+    assert refused.json()["message"] == f'widgets.example.com "late" is forbidden: {why}'
     assert released.status_code == 200
     assert time.monotonic() - started < 1
 
@@ -379,3 +379,24 @@ async def test_discovery_and_openapi_follow_a_definition(api: Api) -> None:
     assert {name for name in changed if changed[name] != after[name]} == {"apis/example.com/v1"}
     stale = await api.client.get(after["apis/example.com/v1"]["serverRelativeURL"])
     assert (stale.status_code, stale.headers["location"]) == (301, changed["apis/example.com/v1"]["serverRelativeURL"])
+
+
+async def test_objects_can_be_created_as_soon_as_the_definition_is_answered(api: Api) -> None:
+    for number in range(20):
+        group = f"g{number}.example.com"
+        answer = await api.client.post(DEFINITIONS, json=definition(group=group))
+        assert answer.status_code == 201, answer.text
+
+        path = f"/apis/{group}/v1/namespaces/default/widgets"
+        await created(api, path, {**widget(), "apiVersion": f"{group}/v1"})
+
+
+async def test_a_change_is_in_force_when_it_is_answered(api: Api) -> None:
+    crd = await establish(api, definition())
+    properties = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    properties["added"] = {"type": "string"}
+
+    await api.client.put(f"{DEFINITIONS}/widgets.example.com", json=crd)
+    made = await created(api, f"{WIDGETS}?fieldValidation=Strict", widget(added="x"))
+
+    assert made["spec"]["added"] == "x"

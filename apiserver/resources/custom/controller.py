@@ -8,6 +8,7 @@ Source: ``kube-api.md`` 2.15.
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -30,6 +31,8 @@ from storage.interfaces import Event, ObjectKey, ObjectStore, StoreUnavailable
 
 log = structlog.get_logger()
 
+SETTLE_SECONDS: Final = 1.0
+"""How long the answer to a write of a definition waits for what it says to be in force."""
 RETRY_SECONDS: Final = 1.0
 """Before a definition is looked at again whose status could not be written."""
 
@@ -58,6 +61,8 @@ class CustomResources:
         self._found: asyncio.Queue[str] = asyncio.Queue()
         self._waiting: set[str] = set()
         self._given: dict[str, Given] = {}
+        self._working = ""
+        self._awaited: dict[str, asyncio.Event] = {}
         self._refused: set[str] = set()
         """Definitions that lack a name which another one has."""
 
@@ -81,10 +86,12 @@ class CustomResources:
 
     async def run(self) -> None:
         """Follow the definitions until cancelled."""
+        self._definitions.settled = self._settled
         async with asyncio.TaskGroup() as tasks:
             while True:
                 name = await self._found.get()
                 self._waiting.discard(name)
+                self._working = name
                 try:
                     await self._settle(name, tasks)
                 except (StatusError, StoreUnavailable) as error:
@@ -92,6 +99,17 @@ class CustomResources:
                     asyncio.get_running_loop().call_later(RETRY_SECONDS, self._look_at, name)
                 except Exception:  # one definition must not keep the others from being served
                     log.exception("custom resource definition cannot be served", name=name)
+                self._working = ""
+                if name in self._awaited and name not in self._waiting:
+                    self._awaited.pop(name).set()
+
+    async def _settled(self, name: str) -> None:
+        """Wait until nothing is left to do for a definition that was just written, at most ``SETTLE_SECONDS``."""
+        if name in self._waiting or name == self._working:
+            done = self._awaited.setdefault(name, asyncio.Event())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_SECONDS):
+                    await done.wait()
 
     def _definition_changed(self, event: Event) -> None:
         self._look_at(event.entry.name)

@@ -4,7 +4,7 @@ The definitions of the server's own kinds are among them (``docs/adr/0017``). So
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from apiserver.machinery.definition import Column, Definition, Json
@@ -60,6 +60,10 @@ def crd_definition() -> Definition:
     )
 
 
+Settled = Callable[[str], Awaitable[None]]
+"""Returns when the controller has looked at a definition, or after a second."""
+
+
 class CustomResourceDefinitions(StoredObjects):
     """The ``customresourcedefinitions`` resource.
 
@@ -70,6 +74,8 @@ class CustomResourceDefinitions(StoredObjects):
     def __init__(self, store: ObjectStore, own: Mapping[str, Json] | None = None) -> None:
         super().__init__(crd_definition(), store, held=_is_held, marked=_mark)
         self.own: Mapping[str, Json] = own or {}
+        self.settled: Settled | None = None
+        """Set by the controller while it runs: answers of writes wait, for a moment, until what they say is in force."""
 
     async def store_own(self) -> None:
         """Create the server's own definitions, and bring those that an earlier version stored up to date."""
@@ -80,6 +86,21 @@ class CustomResourceDefinitions(StoredObjects):
             except AlreadyExists:
                 # Whatever a change says, a definition of the server's own becomes what this version says.
                 await self.update_part(scope, name, lambda current: current, options)
+
+    async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Entry:
+        entry = await super().create(scope, wanted, options)
+        await self._settle(entry.name, options)
+        return entry
+
+    async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Entry, bool]:
+        answer = await super().update(scope, name, change, options)
+        await self._settle(name, options)
+        return answer
+
+    async def _settle(self, name: str, options: WriteOptions) -> None:
+        # So that who creates a definition and then its first object, as scripts do, need not wait in between.
+        if self.settled is not None and not options.dry_run:
+            await self.settled(name)
 
     async def update_part(
         self, scope: Scope, name: str, change: Change, options: WriteOptions, subresource: str = ""

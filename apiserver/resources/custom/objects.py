@@ -62,9 +62,8 @@ class CustomObjects(StoredObjects):
             Forbidden: the definition is being deleted.
         """
         if self._terminating():
-            resource = self.definition.resource
             why = "create not allowed while custom resource definition is terminating"
-            raise Forbidden(f"{resource} is forbidden: {why}", group=resource.group, kind=resource.resource)
+            raise Forbidden.of(self.definition.resource, wanted["metadata"].get("name") or "", why)
         return self._shown(await super().create(scope, wanted, options))
 
     async def update_part(
