@@ -112,7 +112,8 @@ class Ownership:
         The configuration has passed :meth:`check`.
 
         Raises:
-            Conflict: it would change fields of others, and ``options.force`` is not set.
+            Conflict: it would change fields of others, and ``options.force`` is not set; or it is meant for an object that
+                is not there.
             Invalid: it is meant for another object of the same name.
         """
         live = current or self._new()
@@ -221,6 +222,9 @@ class Ownership:
         """Take over, in place, what a configuration says of the object that it is for."""
         given, metadata = config.get("metadata") or {}, obj["metadata"]
         uid = given.get("uid")
+        if uid and not metadata.get("uid"):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise Conflict.of(self._definition.resource, str(given.get("name") or ""), why)
         if uid and uid != metadata.get("uid"):
             cause = invalid_value("metadata.uid", uid, "field is immutable")
             raise Invalid.of(self._definition.kind, self._definition.group, given.get("name") or "", [cause])
