@@ -258,7 +258,9 @@ class ApiMachinery:
 
 
 def _target(info: RequestInfo, query: Query) -> RequestInfo:
-    """Return what is authorized: a collection narrowed to one name counts as that object."""
+    """Return what is authorized: a collection narrowed to one name counts as that object, a namespace as within itself."""
+    if info.resource == "namespaces" and info.name and not info.group:
+        return dataclasses.replace(info, namespace=info.name)
     if info.name or info.verb not in _NAMED_VERBS or "fieldSelector" not in query:
         return info
     try:

@@ -204,6 +204,18 @@ def test_roles_are_reconciled_by_kubectl(kubectl: Kubectl) -> None:
     assert verbs.split() == ["get", "list"]
 
 
+def test_a_right_within_a_namespace_is_one_on_the_namespace(kubectl: Kubectl, login: As) -> None:
+    bob = login("bob")
+    bind(kubectl, "view", "bob")
+
+    assert bob.ok("get", "namespace", kubectl.namespace, "-o", "name") == f"namespace/{kubectl.namespace}\n"
+    assert bob("get", "namespace", "default").stderr == (
+        'Error from server (Forbidden): namespaces "default" is forbidden: User "bob" cannot get resource "namespaces" '
+        'in API group "" in the namespace "default"\n'
+    )
+    assert "at the cluster scope" in bob("get", "namespaces").stderr
+
+
 def _serving_certificate(server: PorchProcess) -> bytes:
     return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", server.port)))
 
