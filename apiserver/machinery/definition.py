@@ -57,7 +57,10 @@ class Definition:
     """Has a status subresource: the main resource ignores status, /status ignores the rest."""
     selectable: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
     strategic: bool = False
-    """Accepts strategic merge patches (core kinds)."""
+    """Accepts strategic merge patches, and says so in OpenAPI (core kinds)."""
+    strategic_unlisted: bool = False
+    """Accepts them without saying so: kubectl takes them wherever they are listed, and knows the merge keys of core
+    kinds only (porch kinds)."""
     merge_keys: Mapping[str, str] = field(default_factory=dict)
     """Dotted path of a list → its strategic merge key."""
     unconditional_update: bool = False
@@ -74,6 +77,8 @@ class Definition:
     free_name: bool = False
     """The name may be any text that is one segment of a path (RBAC kinds)."""
     sealed: bool = False
+    patchable: bool = True
+    """What can be updated can be patched (everything but the finalizers of a Namespace)."""
     delete_collection: bool = True
     """One request can delete all objects that it selects (all kinds but Namespace)."""
     list_kind_name: str = ""
@@ -88,6 +93,11 @@ class Definition:
     """The resource that a subresource of another kind (a Scale) is part of; None: the kind's own."""
     initial: Json = field(default_factory=dict)
     """What an object of the kind always has, whoever creates it: nobody is recorded as the author of these fields."""
+    components: Mapping[str, tuple[str, Callable[[str], Schema]]] = field(default_factory=dict)
+    """Parts of the schema that OpenAPI documents show by reference, since they contain themselves.
+
+    Dotted path → the part's name, and what makes its schema when told the full name of its component.
+    """
     prepare: Callable[[Json, Json | None], None] | None = None
     validate: Callable[[Json, Json | None], Sequence[Cause]] | None = None
 

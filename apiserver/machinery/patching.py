@@ -48,9 +48,10 @@ def _merge_of(body: Body, definition: Definition) -> Any:
         return json_patch
     if body.media_type == MERGE_PATCH:
         return merge_patch
-    if body.media_type == STRATEGIC_PATCH and definition.strategic:
+    strategic = definition.strategic or definition.strategic_unlisted
+    if body.media_type == STRATEGIC_PATCH and strategic:
         return lambda current, patch: strategic_merge(current, patch, definition.merge_keys)
-    accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if definition.strategic else []), APPLY_PATCH]
+    accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if strategic else []), APPLY_PATCH]
     raise UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     )

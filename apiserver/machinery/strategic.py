@@ -55,10 +55,11 @@ class _Merge:
         if directive not in (None, "merge"):
             raise BadRequest(f"unknown $patch directive {directive!r} at {path or 'the root'}")
         merged = self._retained(target, patch, path)
+        # Before the lists merge: what the same patch adds stays.
+        self._delete_from_lists(merged, patch)
         for name, wanted in patch.items():
             if not name.startswith("$"):
                 self._field(merged, name, wanted, f"{path}.{name}" if path else name)
-        self._delete_from_lists(merged, patch)
         self._order_lists(merged, patch, target, path)
         return merged
 
@@ -79,8 +80,10 @@ class _Merge:
 
     def _lists(self, target: list[Any], patch: list[Any], path: str) -> list[Any]:
         key = self._keys.get(path)
-        items = [item for item in patch if not _is_replace(item)]
-        if key is None or len(items) < len(patch):
+        items = [item for item in patch if _directive(item) != "replace"]
+        if len(items) < len(patch):
+            items = [item for item in items if _directive(item) != "delete"]
+        if key is None or any(_directive(item) == "replace" for item in patch):
             return [self._without_directives(i, path) if isinstance(i, dict) else copy.deepcopy(i) for i in items]
         if key == PRIMITIVE_SET:
             return [*target, *(item for item in dict.fromkeys(map(_scalar, items)) if item not in target)]
@@ -134,8 +137,8 @@ class _Merge:
         return self.maps({}, {name: value for name, value in patch.items() if not name.startswith("$")}, path)
 
 
-def _is_replace(item: Any) -> bool:
-    return isinstance(item, dict) and item.get(_PATCH) == "replace"
+def _directive(item: Any) -> Any:
+    return item.get(_PATCH) if isinstance(item, dict) else None
 
 
 def _scalar(item: Any) -> Any:

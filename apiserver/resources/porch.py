@@ -50,6 +50,7 @@ def package_revision_definition() -> Definition:
         ),
         selectable=dict.fromkeys(SELECTABLE, _never_extracted),
         generation=False,
+        strategic_unlisted=True,
     )
 
 
@@ -69,6 +70,7 @@ def package_revision_resources_definition() -> Definition:
         ),
         selectable=dict.fromkeys(SELECTABLE, _never_extracted),
         generation=False,
+        strategic_unlisted=True,
     )
 
 

@@ -44,7 +44,16 @@ def service_account_definition() -> Definition:
         merge_keys={"secrets": "name"},
         unconditional_update=True,
         generation=False,
+        prepare=_prepare,
     )
+
+
+def _prepare(new: Json, _old: Json | None) -> None:
+    """Keep the names of secrets alone, and write "none" in one form, as Kubernetes does."""
+    new["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in new.get("secrets") or ()]
+    for name in ("secrets", "imagePullSecrets"):
+        if not new.get(name):
+            new.pop(name, None)
 
 
 class DefaultServiceAccounts:

@@ -104,3 +104,17 @@ def test_retain_keys_drops_the_others() -> None:
 def test_malformed_patches_are_a_bad_request(patch: Json) -> None:
     with pytest.raises(BadRequest):
         strategic_merge({"metadata": {"finalizers": ["a/b"]}}, patch, KEYS)
+
+
+def test_what_a_patch_removes_from_a_set_and_adds_to_it_is_there() -> None:
+    target = {"metadata": {"finalizers": ["a", "b"]}}
+    patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["a"]}}
+
+    assert sorted(merged(target, patch)["metadata"]["finalizers"]) == ["a", "b"]
+
+
+def test_items_to_delete_are_no_items_of_a_list_that_is_replaced() -> None:
+    target = {"secrets": [{"name": "x"}]}
+    patch = {"secrets": [{"name": "y"}, {"name": "x", "$patch": "delete"}, {"$patch": "replace"}]}
+
+    assert strategic_merge(target, patch, {"secrets": "name"}) == {"secrets": [{"name": "y"}]}
