@@ -64,7 +64,13 @@ def component_schemas(definitions: Sequence[Definition], beside: Sequence[Defini
         schemas[list_schema_name(definition)] = _list_schema(definition)
     for definition in (*beside, *definitions):
         schemas[schema_name(definition)] = _kind_schema(definition)
+        for name, make in definition.components.values():
+            schemas[_part_name(definition, name)] = make(_part_name(definition, name))
     return dict(sorted(schemas.items()))
+
+
+def _part_name(definition: Definition, name: str) -> str:
+    return f"{_package(definition.group)}.{definition.version}.{name}"
 
 
 def _kind_schema(definition: Definition) -> Json:
@@ -79,7 +85,18 @@ def _kind_schema(definition: Definition) -> Json:
     schema: Json = {**source, "type": "object", "properties": properties}
     schema |= _extensions(definition, definition.kind)
     _mark_merge_keys(schema, definition.merge_keys)
+    for path, (name, _) in definition.components.items():
+        _refer(schema, path.split("."), _part_name(definition, name))
     return schema
+
+
+def _refer(schema: Json, path: Sequence[str], name: str) -> None:
+    """Put a reference, in place, where a part stands; lists on the way are those of their items."""
+    for step in path[:-1]:
+        schema = schema["properties"][step]
+        schema = schema.get("items", schema)
+    part = schema["properties"][path[-1]]
+    schema["properties"][path[-1]] = {"description": part.get("description", ""), "allOf": [reference(name)]}
 
 
 def _extensions(definition: Definition, kind: str) -> Json:

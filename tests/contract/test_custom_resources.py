@@ -19,6 +19,8 @@ from custom_kinds import (
     widget,
 )
 
+from apiserver.machinery.schema_document import _KEYWORDS as KEYWORDS
+
 Json = dict[str, Any]
 MERGE = {"content-type": "application/merge-patch+json"}
 TABLE = {"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
@@ -400,3 +402,16 @@ async def test_a_change_is_in_force_when_it_is_answered(api: Api) -> None:
     made = await created(api, f"{WIDGETS}?fieldValidation=Strict", widget(added="x"))
 
     assert made["spec"]["added"] == "x"
+
+
+async def test_the_document_of_definitions_shows_schemas_of_schemas_whole(api: Api) -> None:
+    document = (await api.client.get("/openapi/v3/apis/apiextensions.k8s.io/v1")).json()
+    schemas = document["components"]["schemas"]
+    package = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+
+    versions = schemas[f"{package}.CustomResourceDefinition"]["properties"]["spec"]["properties"]["versions"]
+    shown = versions["items"]["properties"]["schema"]["properties"]["openAPIV3Schema"]
+    references = {part.partition('"')[0] for part in orjson.dumps(document).decode().split('"$ref":"')[1:]}
+    assert shown["allOf"] == [{"$ref": f"#/components/schemas/{package}.JSONSchemaProps"}]
+    assert {reference.rpartition("/")[2] for reference in references} <= set(schemas)
+    assert set(schemas[f"{package}.JSONSchemaProps"]["properties"]) == set(KEYWORDS)

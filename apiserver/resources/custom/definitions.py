@@ -11,6 +11,8 @@ from apiserver.machinery.definition import Column, Definition, Json
 from apiserver.machinery.rest import Change, DeleteOptions, Scope, User, WriteOptions
 from apiserver.machinery.schema import structural_schema
 from apiserver.resources.columns import path_value
+from apiserver.resources.custom.schema_component import NAME as SCHEMA
+from apiserver.resources.custom.schema_component import schema_component
 from apiserver.resources.custom.validation import definition_causes
 from apiserver.resources.objects import StoredObjects
 from apiserver.resources.writing import has_finalizers, is_terminating
@@ -55,6 +57,7 @@ def crd_definition() -> Definition:
         stored_version="v1beta1",
         slow=True,  # the expressions of a schema are compiled
         initial={"spec": {"names": {}}},
+        components={"spec.versions.schema.openAPIV3Schema": (SCHEMA, schema_component)},
         prepare=_prepare,
         validate=definition_causes,
     )
