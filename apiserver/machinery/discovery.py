@@ -59,6 +59,8 @@ def verbs_of(resource: Resource) -> list[str]:
     ):
         if isinstance(resource, protocol):
             verbs += names
+    if not resource.definition.patchable and "patch" in verbs:
+        verbs.remove("patch")
     if {"delete", "list"} <= set(verbs) and resource.definition.delete_collection:
         verbs.insert(verbs.index("delete") + 1, "deletecollection")
     return verbs

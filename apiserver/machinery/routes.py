@@ -229,7 +229,7 @@ class Endpoint:
         return await self._changed(call, self._updater, replace, options, form)
 
     async def _patch(self, call: Call) -> ASGIApp:
-        if self._updater is None or not call.info.name:
+        if self._updater is None or not call.info.name or not self.definition.patchable:
             raise self._unsupported("patch")
         form = call.form(Shape.ITEM)
         body = await read_body(call.asgi, call.receive, self._body_limit)

@@ -258,8 +258,9 @@ def _validate_namespace(new: Json, old: Json | None) -> list[Cause]:
     return [] if phase == wanted else [invalid_value("status.Phase", phase, detail)]
 
 
-def spec_finalizer_problems(namespace: Json) -> Iterator[Cause]:
-    """Check the names of what holds a namespace."""
-    for name in (namespace.get("spec") or {}).get("finalizers") or ():
+def spec_finalizer_problems(namespace: Json, *, numbered: bool = False) -> Iterator[Cause]:
+    """Check the names of what holds a namespace; ``numbered`` tells which one is wrong, as finalize does."""
+    for index, name in enumerate((namespace.get("spec") or {}).get("finalizers") or ()):
         if problem := finalizer_name_problem(name):
-            yield invalid_value("spec.finalizers", name[:512], problem)
+            field = f"spec.finalizers[{index}]" if numbered else "spec.finalizers"
+            yield invalid_value(field, name[:512], problem)

@@ -7,6 +7,7 @@
 import copy
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from apiserver.machinery.apply.ownership import Ownership
@@ -56,7 +57,7 @@ class NamespaceFinalize:
     """The ``finalize`` subresource: replaces ``spec.finalizers``, and removes a namespace that nothing holds."""
 
     def __init__(self, store: ObjectStore) -> None:
-        self.definition = namespace_definition()
+        self.definition = replace(namespace_definition(), patchable=False)
         self._store = store
 
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Entry, bool]:
@@ -68,15 +69,15 @@ class NamespaceFinalize:
             NotFound: there is no such namespace.
         """
 
-        def replace(namespace: Json) -> Json | None:
+        def finalized(namespace: Json) -> Json | None:
             wanted = change(copy.deepcopy(namespace))
             check_revision(self.definition, namespace, wanted)
-            if causes := list(spec_finalizer_problems(wanted)):
+            if causes := list(spec_finalizer_problems(wanted, numbered=True)):
                 raise Invalid.of(self.definition.kind, "", name, causes)
             finalizers = (wanted.get("spec") or {}).get("finalizers") or []
             return {**namespace, "spec": {"finalizers": finalizers} if finalizers else {}}
 
-        entry = await change_namespace(self._store, name, replace, dry_run=options.dry_run, actor=scope.user.name)
+        entry = await change_namespace(self._store, name, finalized, dry_run=options.dry_run, actor=scope.user.name)
         if entry is None:
             raise NotFound.of(self.definition.resource, name)
         return entry, False

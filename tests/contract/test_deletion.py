@@ -246,6 +246,21 @@ async def test_discovery_offers_what_can_be_deleted_at_once(api: Api) -> None:
     assert "deletecollection" not in resources["namespaces"]
 
 
+async def test_finalizers_of_a_namespace_are_put_and_not_patched(api: Api) -> None:
+    path = "/api/v1/namespaces/default/finalize"
+    resources = {one["name"]: one["verbs"] for one in (await api.client.get("/api/v1")).json()["resources"]}
+    patched = await api.client.patch(path, content=b"{}", headers={"content-type": "application/merge-patch+json"})
+    bad = await api.client.put(path, json={"metadata": {"name": "default"}, "spec": {"finalizers": ["plain"]}})
+
+    assert resources["namespaces/finalize"] == ["update"]
+    assert patched.status_code == 405
+    assert bad.status_code == 422
+    assert bad.json()["message"] == (
+        'Namespace "default" is invalid: spec.finalizers[0]: Invalid value: "plain": name is neither a standard finalizer '
+        "name nor is it fully qualified"
+    )
+
+
 async def test_an_object_that_refuses_ends_the_deletion_of_its_collection(api: Api) -> None:
     await made(api, "a")
     code, answer = await delete(api, MAPS, {"preconditions": {"uid": "x"}})
