@@ -153,7 +153,9 @@ class StoredObjects:
     async def _already_exists(self, scope: Scope, name: str, *, generated: bool) -> AlreadyExists:
         resource = self.definition.resource
         if generated:
-            message = f'{resource} "{name}" already exists, the server was not able to generate a unique name for the object'
+            message = (
+                f'{resource} "{name}" already exists, the server was not able to generate a unique name for the object'
+            )
             return AlreadyExists(message, name=name, group=resource.group, kind=resource.resource, retry_after=1)
         existing = self._store.get(object_key(self.definition, scope.namespace, name))
         terminating = existing is not None and is_terminating(decode(existing))
@@ -217,11 +219,12 @@ class StoredObjects:
             saved = entry
         elif options.dry_run:
             saved = self._unsaved(key, obj or current, entry)
+        elif finished:
+            # Watchers see what was stored last; the answer shows the change, at the revision at which it was last there.
+            await self._write(key, Op.DELETE, entry.rv, current, scope)
+            saved = self._unsaved(key, obj or current, entry)
         else:
-            op = Op.DELETE if finished else Op.UPDATE
-            saved = await self._write(key, op, entry.rv, obj or current, scope)
-            if finished:  # shown at the revision at which it was last there
-                saved = self._unsaved(key, obj or current, entry)
+            saved = await self._write(key, Op.UPDATE, entry.rv, obj or current, scope)
         options.warnings.extend(text for text in warnings.warnings if text not in options.warnings)
         return saved
 
