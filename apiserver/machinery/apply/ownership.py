@@ -49,6 +49,7 @@ _UNTRACKED: Final = frozenset(
 _CONDITIONS: Final = ("resourceVersion", "creationTimestamp")
 _ENVELOPE: Final = frozenset(("apiVersion", "kind", "metadata"))
 _STATUS: Final = "status"
+_SCALE: Final = "scale"
 
 
 class Ownership:
@@ -98,9 +99,10 @@ class Ownership:
         return entries_of(updated(before, self._part(new), managers, self._manager(options), self._definition.owned))
 
     def _manager(self, options: WriteOptions) -> Manager:
-        return Manager(
-            options.field_manager, options.operation, self._definition.api_version, self._subresource, timestamp()
-        )
+        # As with Kubernetes, whose Scale has no place for the time.
+        time = "" if self._subresource == _SCALE else timestamp()
+        version = self._definition.api_version
+        return Manager(options.field_manager, options.operation, version, self._subresource, time)
 
     # --- apply -----------------------------------------------------------------------------------
 
