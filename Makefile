@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fuzz fidelity bench requirements tools controlplane test-clients record-answers
+.PHONY: help install run demo test check fuzz fidelity bench stress requirements tools controlplane test-clients record-answers
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -54,6 +54,9 @@ fidelity: $(VENV)/.dev ## every edit at many places of every corpus file; ARGS="
 
 bench: $(VENV)/.dev tools ## the measurements of docs/benchmarks.md
 	$(BIN)/python bench/run.py $(ARGS)
+
+stress: $(VENV)/.dev tools ## watches that break and stall, two minutes; ARGS=--short: some seconds
+	$(BIN)/python bench/run.py --only stress --check $(ARGS)
 
 requirements: $(VENV)/.dev ## resolve requirements/*.txt anew from pyproject.toml
 	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.txt pyproject.toml

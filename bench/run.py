@@ -13,12 +13,13 @@ from pathlib import Path
 
 import kube_api
 import measurements as m
+import stress_rows
 from report import Row, machine, table, write
 from session import Session
 from testbed import PorchProcess, RemoteServer, control_plane, register, remotes, uses_acceptance_programs
 from toolchain_rows import toolchain_rows
 
-PARTS = ("toolchain", "kubernetes", "growth", "parallel", "watch", "rendering", "sync", "large")
+PARTS = ("toolchain", "kubernetes", "growth", "parallel", "watch", "stress", "rendering", "sync", "large")
 
 
 class Bench:
@@ -65,6 +66,15 @@ class Bench:
                 self._register_empty(server, "growing")
                 m.lifecycle(server, self._git, "growing", m.SHORT, "w")
             return m.watch_rows(server, self._sizes)
+        finally:
+            server.stop()
+
+    def stress(self) -> list[Row]:
+        """Watchers that lose their connections, and some that do not read."""
+        server = self._start("stress")
+        try:
+            short = self._sizes is m.SHORT
+            return stress_rows.stress_rows(server, stress_rows.SHORT if short else stress_rows.FULL)
         finally:
             server.stop()
 
