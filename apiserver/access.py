@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import structlog
 from prometheus_client import Counter, Gauge
 from starlette.routing import Route
 
@@ -36,6 +37,8 @@ from apiserver.resources.token_requests import TokenRequests, live_uid
 from apiserver.settings import Authorization, Settings
 from storage.interfaces import ObjectStore
 
+log = structlog.get_logger()
+
 
 class Access:
     """Everything about access, wired for one store. Nothing is written before ``start``.
@@ -61,7 +64,7 @@ class Access:
         kinds = guarded_kinds(store, EscalationCheck(authorizer, rbac), namespace_check)
         self.authenticator: Authenticator = AuthenticatorChain(
             [CertificateAuthenticator(observe=metrics.certificates.observe), tokens],
-            anonymous=settings.anonymous_auth,
+            anonymous=_lets_anonymous_in(settings),
             observe=_counted(metrics.authentications, "success", "failure", "error"),
         )
         self.authorize: Authorize = enforced(authorizer, _counted(metrics.authorizations, "allowed", "denied"))
@@ -116,6 +119,14 @@ def _counted(metric: Counter | Gauge, *outcomes: str) -> Callable[[str], None]:
 
 def _audit_file(settings: Settings, path: Path) -> AuditLogFile:
     return AuditLogFile(path, max_bytes=settings.audit_log_max_size, backups=settings.audit_log_backups)
+
+
+def _lets_anonymous_in(settings: Settings) -> bool:
+    """Let nobody in who would then be allowed everything."""
+    if settings.anonymous_auth and settings.authorization is Authorization.ALWAYS_ALLOW:
+        log.warning("anonymous requests stay refused, because everything is allowed to whoever is let in")
+        return False
+    return settings.anonymous_auth
 
 
 def _token_kinds(settings: Settings, accounts: ServiceAccountTokens) -> list[TokenKind]:

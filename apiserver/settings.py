@@ -128,7 +128,7 @@ class Settings(BaseSettings):
     anonymous_auth: bool = Field(
         default=False,
         description="Let in requests without credentials, as user `system:anonymous` of group `system:unauthenticated`. "
-        "Health and `/version` are open to everybody in any case.",
+        "Has no effect with `always-allow`. Health and `/version` are open to everybody in any case.",
     )
     token_file: Path | None = Field(
         default=None,
