@@ -93,7 +93,9 @@ class AccessDenied(Forbidden):
 
     def to_status(self) -> dict[str, Any]:
         """Return the Status, which has details even where none are known."""
-        return {"details": {}, **super().to_status()}
+        status = super().to_status()
+        code = status.pop("code")
+        return {**status, "details": status.get("details", {}), "code": code}
 
 
 async def allow_all(_user: User, _info: RequestInfo) -> str | None:

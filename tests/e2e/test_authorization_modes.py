@@ -73,7 +73,7 @@ def test_anonymous_requests_are_a_user_like_others_where_they_are_let_in(start: 
     assert before.code == 403
     assert before.message == (
         'configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" in the '
-        'namespace "default"',
+        'namespace "default"'
     )
     assert after.code == 200
 
