@@ -40,7 +40,11 @@ def _compare_entries(old: Json, new: Json, type_: Type, into: Comparison) -> Non
         below, step = entry_type(type_, name), field_set.field(name)
         if name not in old:
             into.added[step] = _whole(value, below)
-        elif old[name] != value:
+        elif old[name] == value:
+            continue
+        elif below.shape is Shape.LEAF:
+            into.modified[step] = {}
+        else:
             _compare_values(step, old[name], value, below, into)
     for name, value in old.items():
         if name not in new:

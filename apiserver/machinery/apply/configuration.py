@@ -24,9 +24,10 @@ def problems_of(config: Json, type_: Type) -> list[str]:
 
 
 def _problems(value: Any, type_: Type, path: tuple[str, ...]) -> Iterator[str]:
-    if type_.shape not in _CONTAINERS or value is None:
-        return
+    """Check a value whose type is that of a container."""
     wanted, name = _CONTAINERS[type_.shape]
+    if value is None:
+        return
     if not isinstance(value, wanted):
         yield f"{field_set.path_text(path)}: expected {name}, got {type(value).__name__}"
     elif type_.shape is Shape.MAP:
@@ -38,11 +39,10 @@ def _problems(value: Any, type_: Type, path: tuple[str, ...]) -> Iterator[str]:
 def _map_problems(value: Json, type_: Type, path: tuple[str, ...]) -> Iterator[str]:
     for name, entry in value.items():
         below = type_.fields.get(name) or type_.element
-        deeper = (*path, field_set.field(name))
         if below is None:
-            yield f"{field_set.path_text(deeper)}: field not declared in schema"
-        else:
-            yield from _problems(entry, below, deeper)
+            yield f"{field_set.path_text((*path, field_set.field(name)))}: field not declared in schema"
+        elif below.shape in _CONTAINERS:
+            yield from _problems(entry, below, (*path, field_set.field(name)))
 
 
 def _list_problems(items: list[Any], type_: Type, path: tuple[str, ...]) -> Iterator[str]:
@@ -56,7 +56,8 @@ def _list_problems(items: list[Any], type_: Type, path: tuple[str, ...]) -> Iter
         if step in seen:
             yield f"{where}: duplicate entries for key {field_set.path_text((step,))}"
         seen.add(step)
-        yield from _problems(item, item_type(type_), (*path, step))
+        if item_type(type_).shape in _CONTAINERS:
+            yield from _problems(item, item_type(type_), (*path, step))
 
 
 def _item_problem(item: Any, type_: Type) -> str | None:

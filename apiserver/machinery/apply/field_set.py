@@ -160,9 +160,10 @@ def ordered(fields: Fields) -> Fields:
 
 
 def _sorted(fields: Fields) -> list[str]:
-    if all(step.startswith((_FIELD, SELF)) for step in fields):
-        return sorted(fields)
-    return sorted(fields, key=_rank)
+    steps = sorted(fields)
+    # Keys, values and positions have an order of their own; the first and the last text tell whether there are any.
+    plain = not steps or (steps[0][0] in ".f" and steps[-1][0] in ".f")
+    return steps if plain else sorted(fields, key=_rank)
 
 
 def _rank(step: str) -> tuple[Any, ...]:

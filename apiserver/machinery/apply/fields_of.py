@@ -33,7 +33,8 @@ def _below(value: Any, type_: Type) -> Fields | None:
 def _entries(value: Json, type_: Type) -> Fields | None:
     found: Fields = {}
     for name, entry in value.items():
-        below = _below(entry, entry_type(type_, name))
+        type_below = entry_type(type_, name)
+        below = {} if type_below.shape is Shape.LEAF else _below(entry, type_below)
         if entry is None or entry == {} or name not in type_.fields:
             found[field_set.field(name)] = field_set.owning(below)
         elif below is not None:

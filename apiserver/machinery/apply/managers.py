@@ -1,7 +1,7 @@
 """The managers of an object's fields, as ``metadata.managedFields`` lists them. Source: ``kube-api.md`` 2.10."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from apiserver.machinery.apply import field_set
@@ -43,11 +43,11 @@ class Manager:
 
     def owning(self, fields: Fields) -> "Manager":
         """Return it with other fields."""
-        return replace(self, fields=fields)
+        return Manager(self.name, self.operation, self.api_version, self.subresource, self.time, fields)
 
     def at(self, time: str) -> "Manager":
         """Return it with another time."""
-        return replace(self, time=time)
+        return Manager(self.name, self.operation, self.api_version, self.subresource, time, self.fields)
 
     def to_json(self) -> Json:
         """Return the entry."""

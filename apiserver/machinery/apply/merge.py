@@ -18,7 +18,9 @@ def merge(live: Json, config: Json, type_: Type) -> Json:
     """
     merged = dict(live)
     for name, wanted in config.items():
-        merged[name] = _merged(live[name], wanted, entry_type(type_, name)) if name in live else wanted
+        below = entry_type(type_, name)
+        whole = below.shape is Shape.LEAF or name not in live
+        merged[name] = wanted if whole else _merged(live[name], wanted, below)
     return merged
 
 
