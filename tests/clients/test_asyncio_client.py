@@ -38,7 +38,7 @@ def config_map(name: str, **data: str) -> Any:
 
 
 def reason(refused: "pytest.ExceptionInfo[ApiException]") -> tuple[int | None, str]:
-    return refused.value.status, json.loads(refused.value.body)["reason"]
+    return refused.value.status, json.loads(refused.value.body or b"")["reason"]
 
 
 async def test_typed_calls_create_read_change_and_delete(core: Any, client_kubectl: Kubectl) -> None:
@@ -64,7 +64,7 @@ async def test_typed_calls_create_read_change_and_delete(core: Any, client_kubec
 
 
 async def test_custom_objects_are_changed_and_their_status_apart(api_client: Any, client_kubectl: Kubectl) -> None:
-    custom = client.CustomObjectsApi(api_client)
+    custom: Any = client.CustomObjectsApi(api_client)
     where = (GROUP, VERSION, client_kubectl.namespace, PLURAL)
     await custom.create_namespaced_custom_object(*where, WIDGET)
     merge = {"_content_type": "application/merge-patch+json"}  # it would send an object as a JSON patch
@@ -163,7 +163,9 @@ async def campaign(name: str, api_client: Any, namespace: str, leading: "asyncio
 
 async def test_a_bearer_token_is_a_service_account(api_client: Any, core: Any, client_kubectl: Kubectl) -> None:
     namespace = client_kubectl.namespace
-    await core.create_namespaced_service_account(namespace, client.V1ServiceAccount(metadata={"name": "robot"}))
+    await core.create_namespaced_service_account(
+        namespace, client.V1ServiceAccount(metadata=client.V1ObjectMeta(name="robot"))
+    )
     request = client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
     granted = await core.create_namespaced_service_account_token("robot", namespace, request)
     settings = client.Configuration(host=api_client.configuration.host)

@@ -131,15 +131,19 @@ func sharedInformers(ctx context.Context, at place) error {
 	if err := makeConfigMaps(ctx, client, at.namespace, "early", 10); err != nil {
 		return err
 	}
+	running, stop := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(at.namespace))
+	defer func() {
+		stop() // what Shutdown waits for
+		factory.Shutdown()
+	}()
 	informer := factory.Core().V1().ConfigMaps()
 	secrets := factory.Core().V1().Secrets().Informer()
 	events := &seenEvents{}
 	if _, err := informer.Informer().AddEventHandler(events.handler()); err != nil {
 		return err
 	}
-	factory.Start(ctx.Done())
-	defer factory.Shutdown()
+	factory.Start(running.Done())
 	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
 		saw("synced", facts{"kind": kind.Elem().Name(), "synced": synced})
 	}
@@ -253,12 +257,16 @@ func metadataInformer(ctx context.Context, at place) error {
 	if err := makeWidget(ctx, at, "seen"); err != nil {
 		return err
 	}
+	running, stop := context.WithCancel(ctx)
 	factory := metadatainformer.NewFilteredSharedInformerFactory(client, 0, at.namespace, nil)
+	defer func() {
+		stop() // what Shutdown waits for
+		factory.Shutdown()
+	}()
 	maps := factory.ForResource(corev1.SchemeGroupVersion.WithResource("configmaps"))
 	widgets := factory.ForResource(widgetResource)
 	stores := map[string]cache.Store{"maps": maps.Informer().GetStore(), "widgets": widgets.Informer().GetStore()}
-	factory.Start(ctx.Done())
-	defer factory.Shutdown()
+	factory.Start(running.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	if err := makeConfigMaps(ctx, typed, at.namespace, "meta", 3); err != nil {
 		return err
