@@ -1,27 +1,17 @@
-"""Definition of ``config.porch.kpt.dev/v1alpha1`` Repository: that of its CustomResourceDefinition, and more rules.
+"""Definition of ``config.porch.kpt.dev/v1alpha1`` Repository: that of its CustomResourceDefinition, and more checks.
 
 Source: ``porch-api.md`` 1.9.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from apiserver.machinery.definition import Definition, Json
-from apiserver.resources.columns import path_value
 from apiserver.resources.custom.kinds import served_definitions
 from apiserver.resources.custom.own import repository_crd
 from krm.meta.errors import Cause, invalid_value, required_value
-from krm.meta.names import LABEL_LENGTH, dns_label_problem
 
-_IMMUTABLE: Final = (
-    ("type",),
-    ("git", "repo"),
-    ("git", "branch"),
-    ("git", "directory"),
-    ("oci", "registry"),
-)
 _CRON_FIELD: Final = re.compile(r"[-*/?,#A-Za-z0-9]{1,64}")
 _CRON_FIELDS: Final = 5
 _CRON_MACRO: Final = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly|every [0-9hms.]{1,32})")
@@ -41,8 +31,9 @@ def _prepare(new: Json, _old: Json | None) -> None:
         spec["type"] = given[0]
 
 
-def _validate(new: Json, old: Json | None) -> list[Cause]:
-    causes = [*_name_problems(new["metadata"].get("name") or "")] if old is None else []
+def _validate(new: Json, _old: Json | None) -> list[Cause]:
+    """Check what the rules of the definition do not say; those are checked before."""
+    causes: list[Cause] = []
     spec = new.get("spec") or {}
     if spec.get("content", "Package") not in ("", "Package"):
         detail = "The 'content' field is deprecated, its only valid value is 'Package'"
@@ -52,16 +43,7 @@ def _validate(new: Json, old: Json | None) -> list[Cause]:
         causes.append(required_value("spec.type", "git or oci"))
     elif type_ in ("git", "oci") and not spec.get(type_):
         causes.append(required_value(f"spec.{type_}", f"a repository of type {type_} needs it"))
-    causes += _schedule_problems((spec.get("sync") or {}).get("schedule") or "")
-    return [*causes, *_changed_immutables(new, old or {})]
-
-
-def _name_problems(name: str) -> Iterator[Cause]:
-    if len(name) > LABEL_LENGTH:
-        yield invalid_value("metadata.name", name, f"metadata.name must be no more than {LABEL_LENGTH} characters")
-    elif dns_label_problem(name):
-        detail = "metadata.name must conform to the RFC1123 DNS label standard"
-        yield invalid_value("metadata.name", name, detail)
+    return [*causes, *_schedule_problems((spec.get("sync") or {}).get("schedule") or "")]
 
 
 def _schedule_problems(schedule: str) -> list[Cause]:
@@ -71,13 +53,3 @@ def _schedule_problems(schedule: str) -> list[Cause]:
         return []
     detail = "must be a cron expression of five fields, for example '*/10 * * * *'"
     return [invalid_value("spec.sync.schedule", schedule[:256], detail)]
-
-
-def _changed_immutables(new: Json, old: Json) -> Iterator[Cause]:
-    """A field is immutable only once the old object had it."""
-    for path in _IMMUTABLE:
-        extract = path_value("spec", *path)
-        before, after = extract(old), extract(new)
-        if before is not None and before != after:
-            field = ".".join(("spec", *path))
-            yield invalid_value(field, after, f"{field} is immutable")

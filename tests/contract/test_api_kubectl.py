@@ -144,7 +144,7 @@ async def test_explain_discovery_and_mistakes(kubectl: Run) -> None:
     selector = await kubectl("get", "cm", "-l", "a in x")
 
     assert "repo\t<string>" in explained
-    assert "create,delete,get,list,patch,update,watch" in resources
+    assert "create,delete,deletecollection,get,list,patch,update,watch" in resources
     assert 'unknown field "spec.descripton"' in typo[1]
     assert 'namespaces "gone" not found' in missing[1]
     assert "unable to parse requirement" in selector[1]

@@ -5,7 +5,7 @@ built-in definition of Repository: so all of them agree. Source: ``porch-api.md`
 """
 
 import copy
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -136,10 +136,13 @@ def _schema(model: type[BaseModel]) -> Schema:
 
 
 def _immutable(schema: Schema, path: str, name: str) -> None:
-    """Refuse a change of a field, in place; a field that was not there before may be set."""
-    rule = {"rule": "self == oldSelf", "message": f"{path}.{name} is immutable"}
-    field: dict[str, Any] = schema["properties"][name]
-    field.setdefault("x-kubernetes-validations", []).append(rule)
+    """Refuse a change or the removal of a field, in place; a field that was not there before may be set."""
+    rule = {
+        "rule": f"!has(oldSelf.{name}) || (has(self.{name}) && self.{name} == oldSelf.{name})",
+        "message": f"{path}.{name} is immutable",
+        "fieldPath": f".{name}",
+    }
+    schema.setdefault("x-kubernetes-validations", []).append(rule)
 
 
 def _column(name: str, path: str, description: str, type_: str = "string") -> Json:
