@@ -27,7 +27,9 @@ def files() -> Mapping[Path, str]:
     written = {}
     for name, crd in own_definitions().items():
         text = yaml.dump(crd, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-        written[FOLDER / f"{GROUP}_{name.partition('.')[0]}.yaml"] = f"# Written by python -m apiserver.crd_files.\n{text}"
+        written[FOLDER / f"{GROUP}_{name.partition('.')[0]}.yaml"] = (
+            f"# Written by python -m apiserver.crd_files.\n{text}"
+        )
     return written
 
 

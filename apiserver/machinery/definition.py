@@ -56,6 +56,8 @@ class Definition:
     status: bool = False
     """Has a status subresource: the main resource ignores status, /status ignores the rest."""
     selectable: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
+    indexed: tuple[str, ...] = ()
+    """All fields that the kind's versions index, in order, where this version lets clients select fewer."""
     strategic: bool = False
     """Accepts strategic merge patches, and says so in OpenAPI (core kinds)."""
     strategic_unlisted: bool = False

@@ -274,5 +274,5 @@ def _field_of(definition: Definition, field: str) -> Callable[[Entry], str]:
         if definition.selectable or definition.custom or not definition.group:
             raise BadRequest(f"field label not supported: {field:.256}")
         raise BadRequest(f'"{field:.256}" is not a known field selector: only "metadata.name", "metadata.namespace"')
-    position = list(definition.selectable).index(field)
+    position = list(definition.indexed or definition.selectable).index(field)
     return lambda entry: entry.fields[position]

@@ -415,3 +415,20 @@ async def test_the_document_of_definitions_shows_schemas_of_schemas_whole(api: A
     assert shown["allOf"] == [{"$ref": f"#/components/schemas/{package}.JSONSchemaProps"}]
     assert {reference.rpartition("/")[2] for reference in references} <= set(schemas)
     assert set(schemas[f"{package}.JSONSchemaProps"]["properties"]) == set(KEYWORDS)
+
+
+async def test_each_version_selects_by_its_own_fields(api: Api) -> None:
+    by_size = version("v1", selectableFields=[{"jsonPath": ".spec.size"}])
+    by_color = version("v2", storage=False, selectableFields=[{"jsonPath": ".spec.color"}])
+    await establish(api, definition(by_size, by_color))
+    await created(api, WIDGETS, widget("a", color="blue", size=1))
+    await created(api, WIDGETS, widget("b", size=2))
+    other = WIDGETS.replace("/v1/", "/v2/")
+
+    large = (await api.client.get(f"{WIDGETS}?fieldSelector=spec.size=2")).json()
+    blue = (await api.client.get(f"{other}?fieldSelector=spec.color=blue")).json()
+    refused = await api.client.get(f"{other}?fieldSelector=spec.size=2")
+
+    assert [item["metadata"]["name"] for item in large["items"]] == ["b"]
+    assert [item["metadata"]["name"] for item in blue["items"]] == ["a"]
+    assert refused.status_code == 400

@@ -4,6 +4,7 @@ Pure: a decoded definition in, definitions out. Source: ``kube-api.md`` 2.15.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -37,9 +38,10 @@ def served_definitions(crd: Json) -> list[Definition]:
 
 
 def storage_definition(crd: Json) -> Definition:
-    """Return the definition of the storage version, which need not be served."""
+    """Return the definition of the storage version, which need not be served; it indexes for all versions."""
     name = storage_version(crd)
-    return _definition(crd, next(version for version in crd["spec"]["versions"] if version["name"] == name))
+    definition = _definition(crd, next(version for version in crd["spec"]["versions"] if version["name"] == name))
+    return replace(definition, selectable=dict(_selectable(crd["spec"]["versions"])))
 
 
 def scale_paths(crd: Json, version: str) -> Mapping[str, str] | None:
@@ -64,7 +66,8 @@ def _definition(crd: Json, version: Json) -> Definition:
         categories=tuple(names.get("categories") or ()),
         columns=(_NAME, *_columns(version.get("additionalPrinterColumns") or ())),
         status=(version.get("subresources") or {}).get("status") is not None,
-        selectable=dict(_selectable(spec["versions"])),
+        selectable=dict(_selectable([version])),
+        indexed=tuple(dict(_selectable(spec["versions"]))),
         list_kind_name=names.get("listKind") or "",
         stored_version=storage_version(crd),
         deprecation=_deprecation(spec, version),
@@ -132,7 +135,7 @@ _CELLS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def _selectable(versions: Sequence[Json]) -> Iterator[tuple[str, Callable[[Json], str]]]:
-    """Yield the selectable fields of all versions: they share one index, as they share what is stored."""
+    """Yield the selectable fields of versions; all versions share one index, as they share what is stored."""
     for version in versions:
         for field in version.get("selectableFields") or ():
             yield field["jsonPath"].removeprefix("."), _field(field["jsonPath"])
