@@ -1,6 +1,6 @@
-"""The functions of CEL and those that Kubernetes adds: texts, lists, sets, conversions and times.
+"""The functions of CEL and those that Kubernetes adds: texts, lists, sets, conversions, times, networks and quantities.
 
-Missing: quantities, semantic versions, URLs, IP addresses and named formats. Source: the CEL specification, and
+Missing: named formats (``format.dns1123Label()``). Source: the CEL specification, and
 "CEL in Kubernetes" of the Kubernetes documentation.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from krm.expressions import lists, texts, times
+from krm.expressions import lists, networks, quantities, texts, times
 from krm.expressions.errors import CelEvaluationError
 from krm.expressions.values import (
     INT_MAX,
@@ -107,6 +107,8 @@ def _string(value: Any) -> str:
         return _decoded(value)
     if isinstance(value, datetime | timedelta):
         return times.text(value)
+    if isinstance(value, networks.Ip | networks.Cidr):
+        return str(value)
     raise no_overload()
 
 
@@ -180,6 +182,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "timestamp": times.timestamp,
     "duration": times.duration,
     "matches": texts.matches,
+    **networks.FUNCTIONS,
+    **quantities.FUNCTIONS,
 }
 METHODS: Final[Mapping[str, Callable[..., Any]]] = {
     "size": _size,
@@ -192,6 +196,8 @@ METHODS: Final[Mapping[str, Callable[..., Any]]] = {
     **texts.METHODS,
     **lists.METHODS,
     **times.METHODS,
+    **networks.METHODS,
+    **quantities.METHODS,
 }
 NAMESPACES: Final[Mapping[str, Mapping[str, Callable[..., Any]]]] = {
     "sets": {"contains": _holds_all, "equivalent": _same_sets, "intersects": _meet},
@@ -200,4 +206,5 @@ NAMESPACES: Final[Mapping[str, Mapping[str, Callable[..., Any]]]] = {
         "none": lambda: NONE,
         "ofNonZeroValue": _none_if_zero,
     },
+    "ip": networks.NAMESPACE,
 }

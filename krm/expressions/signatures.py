@@ -40,7 +40,10 @@ FUNCTIONS: Final[Mapping[str, tuple[Signature, ...]]] = {
     "double": _parse(*(f"{kind} -> double" for kind in ("int", "uint", "double", "string"))),
     "bool": _parse("bool -> bool", "string -> bool"),
     "string": _parse(
-        *(f"{kind} -> string" for kind in ("string", "bool", "int", "uint", "double", "bytes", "timestamp", "duration"))
+        *(
+            f"{kind} -> string"
+            for kind in ("string", "bool", "int", "uint", "double", "bytes", "timestamp", "duration", "ip", "cidr")
+        )
     ),
     "bytes": _parse("bytes -> bytes", "string -> bytes"),
     "dyn": _parse("* -> dyn"),
@@ -48,7 +51,14 @@ FUNCTIONS: Final[Mapping[str, tuple[Signature, ...]]] = {
     "timestamp": _parse("string -> timestamp", "timestamp -> timestamp", "int -> timestamp"),
     "duration": _parse("string -> duration", "duration -> duration", "int -> duration"),
     "matches": _parse("string string -> bool"),
+    "ip": _parse("string -> ip"),
+    "cidr": _parse("string -> cidr"),
+    "url": _parse("string -> url"),
+    "quantity": _parse("string -> quantity"),
+    "semver": _parse("string -> semver"),
+    **{name: _parse("string -> bool") for name in ("isIP", "isCIDR", "isURL", "isQuantity", "isSemver")},
 }
+_COMPARED: Final = ("quantity", "semver")
 METHODS: Final[Mapping[str, tuple[Signature, ...]]] = {
     "size": FUNCTIONS["size"],
     "contains": _parse("string string -> bool"),
@@ -76,6 +86,34 @@ METHODS: Final[Mapping[str, tuple[Signature, ...]]] = {
     "value": _parse("optional_type -> item"),
     "orValue": _parse("optional_type * -> item"),
     "or": _parse("optional_type optional_type -> optional_type"),
+    "ip": _parse("cidr -> ip"),
+    "family": _parse("ip -> int"),
+    **{
+        name: _parse("ip -> bool")
+        for name in (
+            "isUnspecified",
+            "isLoopback",
+            "isLinkLocalMulticast",
+            "isLinkLocalUnicast",
+            "isGlobalUnicast",
+        )
+    },
+    "containsIP": _parse("cidr ip -> bool", "cidr string -> bool"),
+    "containsCIDR": _parse("cidr cidr -> bool", "cidr string -> bool"),
+    "masked": _parse("cidr -> cidr"),
+    "prefixLength": _parse("cidr -> int"),
+    **{name: _parse("url -> string") for name in ("getScheme", "getHost", "getHostname", "getPort", "getEscapedPath")},
+    "getQuery": _parse("url -> map"),
+    "isInteger": _parse("quantity -> bool"),
+    "asInteger": _parse("quantity -> int"),
+    "asApproximateFloat": _parse("quantity -> double"),
+    "add": _parse("quantity quantity -> quantity", "quantity int -> quantity"),
+    "sub": _parse("quantity quantity -> quantity", "quantity int -> quantity"),
+    **{
+        name: _parse(*(f"{kind} {kind} -> {result}" for kind in _COMPARED))
+        for name, result in (("isLessThan", "bool"), ("isGreaterThan", "bool"), ("compareTo", "int"))
+    },
+    **{part: _parse("semver -> int") for part in ("major", "minor", "patch")},
     **{part: _parse("timestamp -> int", "timestamp string -> int") for part in _TIME_PARTS[:6]},
     **{part: _parse("timestamp -> int", "timestamp string -> int", "duration -> int") for part in _TIME_PARTS[6:]},
 }
@@ -86,6 +124,7 @@ NAMESPACES: Final[Mapping[str, Mapping[str, tuple[Signature, ...]]]] = {
         "none": _parse(" -> optional_type"),
         "ofNonZeroValue": _parse("* -> optional_type"),
     },
+    "ip": {"isCanonical": _parse("string -> bool")},
 }
 _NUMERIC: Final = ("int", "uint", "double", "duration", "dyn")
 

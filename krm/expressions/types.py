@@ -22,9 +22,17 @@ class Type:
             return f"list({self.item or DYN})"
         if self.name == "map":
             return f"map(string, {self.item or DYN})"
-        return {"null_type": "null", "timestamp": "timestamp", "duration": "duration"}.get(self.name, self.name)
+        return _SHOWN.get(self.name, self.name)
 
 
+_SHOWN: Final = {
+    "null_type": "null",
+    "ip": "net.IP",
+    "cidr": "net.CIDR",
+    "url": "kubernetes.URL",
+    "quantity": "kubernetes.Quantity",
+    "semver": "kubernetes.Semver",
+}
 DYN: Final = Type("dyn")
 BOOL: Final = Type("bool")
 INT: Final = Type("int")
