@@ -91,12 +91,12 @@ GET = [
     Case("get", get(_A), _MADE),
     Case("get what is not there", get(_A)),
     Case("get from a namespace that is not there", get("/api/v1/namespaces/none-such/configmaps/a")),
-    Case("get any revision", get(query(_A, resourceVersion="0")), _MADE),
+    Case("get any revision", get(query(_A, resourceVersion="0"), until=200), _MADE),
     Case("get a bad revision", get(query(_A, resourceVersion="abc")), _MADE),
     Case("get a future revision", get(query(_A, resourceVersion="999999999")), _MADE),
     Case("get a bad name", get(f"{CONFIG_MAPS}/A%20b")),
     Case("get prettily", get(query(_A, pretty="true")), _MADE),
-    Case("get with a match rule", get(query(_A, resourceVersion="1", resourceVersionMatch="Exact")), _MADE),
+    Case("get with a match rule", get(query(_A, resourceVersion="<0:metadata.resourceVersion>", resourceVersionMatch="Exact")), _MADE),
 ]
 
 UPDATE = [

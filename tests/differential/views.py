@@ -125,7 +125,8 @@ def openapi_schemas(body: Object) -> Object:
     kinds = [
         name for name in schemas if name.startswith(_SCHEMAS) and "x-kubernetes-group-version-kind" in schemas[name]
     ]
-    return {name: _shape(schemas[name], schemas) for name in kinds if name.removesuffix("List").endswith(_KINDS)}
+    wanted = {*_KINDS, *(f"{kind}List" for kind in _KINDS)}
+    return {name: _shape(schemas[name], schemas) for name in kinds if name.rpartition(".")[2] in wanted}
 
 
 def _shape(schema: Any, schemas: Object) -> Any:
@@ -153,7 +154,9 @@ _KINDS = (
     "ServiceAccount",
     "Lease",
     "Role",
-    "Binding",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
     "Widget",
     "Planet",
 )
