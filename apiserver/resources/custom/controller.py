@@ -20,6 +20,7 @@ from apiserver.resources.custom.cleanup import InstanceRemoval
 from apiserver.resources.custom.definitions import FIELD_MANAGER, SERVER, CustomResourceDefinitions
 from apiserver.resources.custom.names import Given, accept_names, taken_by_others
 from apiserver.resources.custom.serving import CustomServing
+from apiserver.resources.custom.validation import approval_condition
 from apiserver.resources.objects import NamespaceCheck
 from apiserver.resources.reading import resource_key
 from apiserver.resources.served_kinds import ServedKinds
@@ -154,6 +155,8 @@ class CustomResources:
         status = {**(crd.get("status") or {}), "acceptedNames": names}
         conditions = status["conditions"] = [dict(one) for one in status.get("conditions") or ()]
         set_condition(conditions, accepted)
+        if approval := approval_condition(crd):
+            set_condition(conditions, approval)
         if accepted.status == "True" or _is_established(crd):
             established = await self._serve({**crd, "status": status})
         else:

@@ -55,6 +55,7 @@ def crd_definition() -> Definition:
         strategic=True,
         # Kubernetes still keeps them in this version, and tells so by a hash in discovery.
         stored_version="v1beta1",
+        documents=(("spec", "versions", "schema", "openAPIV3Schema"),),
         slow=True,  # the expressions of a schema are compiled
         initial={"spec": {"names": {}}},
         components={"spec.versions.schema.openAPIV3Schema": (SCHEMA, schema_component)},

@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 from apiserver.machinery.definition import Json
 from apiserver.resources.custom.schema_validation import schema_causes
 from apiserver.resources.custom.version_validation import parts_causes, version_causes
-from krm.meta.conditions import find_condition
+from krm.meta.conditions import Condition, find_condition
 from krm.meta.errors import Cause, forbidden_value, invalid_value, not_supported_value, required_value
 from krm.meta.names import dns_1035_problem, subdomain_problem
 
+MAX_VERSIONS: Final = 64
+"""Versions of one definition; each is compiled and served. Kubernetes knows no bound, and its users need a handful."""
 SCOPES: Final = ("Cluster", "Namespaced")
 APPROVAL: Final = "api-approved.kubernetes.io"
 """Annotation without which a definition may not add to a group of Kubernetes itself."""
@@ -46,13 +48,37 @@ def _object_name_causes(crd: Json, spec: Json) -> Iterator[Cause]:
         yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
+def approval_condition(crd: Json) -> Condition | None:
+    """Return what a definition in a group of Kubernetes itself says of its approval; None for all others."""
+    text = _approval(crd)
+    if not _is_protected(crd):
+        return None
+    approved = _is_address(text)
+    return Condition(
+        type="KubernetesAPIApprovalPolicyConformant",
+        status="True" if approved else "False",
+        reason="ApprovedAnnotation" if approved else "UnapprovedAnnotation",
+        message=f"approved in {text}" if approved else f'not approved: "{text}"',
+    )
+
+
+def _is_protected(crd: Json) -> bool:
+    group = (crd.get("spec") or {}).get("group") or ""
+    return any(group == name or group.endswith(f".{name}") for name in _PROTECTED)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        address = urlsplit(text)
+    except ValueError:
+        return False
+    return bool(address.scheme and address.netloc)
+
+
 def _approval_causes(new: Json, old: Json | None) -> Iterator[Cause]:
-    group = (new.get("spec") or {}).get("group") or ""
-    if not any(group == name or group.endswith(f".{name}") for name in _PROTECTED):
-        return
     text = _approval(new)
-    address = urlsplit(text)
-    if text.startswith("unapproved") or (address.scheme and address.netloc) or (old and _approval(old) == text):
+    known = text.startswith("unapproved") or _is_address(text) or (old is not None and _approval(old) == text)
+    if known or not _is_protected(new):
         return
     rule = f'protected groups must have approval annotation "{APPROVAL}"'
     if not text:
@@ -123,6 +149,10 @@ def _name_causes(field: str, name: str) -> Iterator[Cause]:
 
 def _versions_causes(spec: Json) -> Iterator[Cause]:
     versions = spec.get("versions") or []
+    if len(versions) > MAX_VERSIONS:
+        detail = f"Too many: {len(versions)}: must have at most {MAX_VERSIONS} items"
+        yield Cause("FieldValueTooMany", detail, "spec.versions")
+        return
     if versions and (problem := dns_1035_problem(versions[0].get("name") or "")):
         # Kubernetes knows the first version by an older field, too.
         yield invalid_value("spec.version", (versions[0].get("name") or "")[:512], problem)

@@ -14,6 +14,8 @@ from krm.meta.names import dns_1035_problem
 
 COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "name", "password")
+MAX_COLUMNS: Final = 64
+"""Columns of one version; each costs an evaluation for every object printed."""
 MAX_SELECTABLE: Final = 8
 """Selectable fields of one version."""
 MAX_WARNING: Final = 256
@@ -66,7 +68,11 @@ def _deprecation_causes(version: Json, path: str) -> Iterator[Cause]:
 
 
 def _column_causes(version: Json, path: str) -> Iterator[Cause]:
-    for index, column in enumerate(version["additionalPrinterColumns"]):
+    columns = version["additionalPrinterColumns"]
+    if len(columns) > MAX_COLUMNS:
+        yield Cause("FieldValueTooMany", f"Too many: {len(columns)}: must have at most {MAX_COLUMNS} items", path)
+        return
+    for index, column in enumerate(columns):
         yield from _one_column_causes(column, f"{path}[{index}]")
 
 

@@ -8,7 +8,7 @@ import pytest
 from custom_kinds import definition, version
 
 from apiserver.resources.custom.definitions import crd_definition
-from apiserver.resources.custom.validation import definition_causes
+from apiserver.resources.custom.validation import approval_condition, definition_causes
 
 Json = dict[str, Any]
 Edit = Callable[[Json], None]
@@ -105,6 +105,13 @@ def test_a_plain_definition_is_valid() -> None:
             "spec.subresources.scale.specReplicasPath",
             "should be a json path under .spec",
         ),
+        ("spec.versions", [version(f"v{number}") for number in range(1, 66)], "spec.versions", "Too many: 65"),
+        (
+            "spec.versions.0.additionalPrinterColumns",
+            [{"name": "A", "type": "string", "jsonPath": ".a"}] * 65,
+            "spec.additionalPrinterColumns",
+            "Too many: 65",
+        ),
         ("status.storedVersions", ["v0", "v1"], "status.storedVersions[0]", "v0 was previously a storage version"),
         ("status.storedVersions", [], "status.storedVersions", "must have at least one stored version"),
     ],
@@ -142,6 +149,10 @@ def test_groups_of_kubernetes_need_an_approval(approval: str) -> None:
     nonsense = copy.deepcopy(crd)
     nonsense["metadata"]["annotations"] = {"api-approved.kubernetes.io": "sure"}
 
+    condition = approval_condition(approved)
+    assert condition is not None
+    assert condition.status == str(approval.startswith("https"))
+    assert approval_condition(prepared()) is None
     assert definition_causes(approved, None) == []
     assert list(fields(definition_causes(crd, None))) == ["metadata.annotations[api-approved.kubernetes.io]"]
     assert list(fields(definition_causes(nonsense, None))) == ["metadata.annotations[api-approved.kubernetes.io]"]
