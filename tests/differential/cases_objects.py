@@ -96,7 +96,11 @@ GET = [
     Case("get a future revision", get(query(_A, resourceVersion="999999999")), _MADE),
     Case("get a bad name", get(f"{CONFIG_MAPS}/A%20b")),
     Case("get prettily", get(query(_A, pretty="true")), _MADE),
-    Case("get with a match rule", get(query(_A, resourceVersion="<0:metadata.resourceVersion>", resourceVersionMatch="Exact")), _MADE),
+    Case(
+        "get with a match rule",
+        get(query(_A, resourceVersion="<0:metadata.resourceVersion>", resourceVersionMatch="Exact")),
+        _MADE,
+    ),
 ]
 
 UPDATE = [

@@ -55,12 +55,9 @@ WORDS = _rows(
     "data that is a list",
     "binary data that is not base64",
     "immutable that is a string",
-    "delete by a bad query",
     "lease with a bad time",
-    "list a bad limit",
     "list a bad revision",
     "list a negative revision",
-    "list with a bad time limit",
     "list with a bad token",
     "list with a token of the wrong form",
     "merge a list",
@@ -232,13 +229,6 @@ DISCOVERY = _rows(
     "aggregated *",
 )
 DISCOVERY += _rows(
-    "A namespace's finalizers can be patched, too, not only replaced.",
-    r"body\.(items\.0\.versions\.0\.resources\.2\.subresources\.0|resources\.3)\.verbs\.\d|body\.patch .*/finalize",
-    "aggregated core",
-    "api resources core",
-    "openapi core paths",
-)
-DISCOVERY += _rows(
     "The answer depends on Accept, and caches are told so.",
     r"headers\.vary.*",
     "api versions",
@@ -252,11 +242,6 @@ DISCOVERY += _rows(
     "openapi root",
     "openapi with a stale hash",
     "openapi v2 as protobuf only",
-)
-DISCOVERY += _rows(
-    "What a delete of a collection takes is told for custom resources as for all others.",
-    r"body\.delete .*\.parameters\.\d",
-    "openapi custom",
 )
 DISCOVERY += _rows(
     "What is required is checked by the kind's own rules, which say it in Kubernetes' words; the schema only names types.",
