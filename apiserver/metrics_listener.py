@@ -29,6 +29,8 @@ async def metrics_listener(metrics: Metrics, host: str, port: int) -> AsyncItera
         CannotListen: the address is in use or not allowed.
     """
     listener = listen(host, port)
+    # At once, so that a second server finds the port taken.
+    listener.listen(MAX_CONNECTIONS)
     config = uvicorn.Config(
         Starlette(routes=metrics.routes()),
         http=BoundedProtocol,

@@ -36,7 +36,9 @@ BROKEN = 0.01
 """Share of the watchers that lose their connection each second."""
 STALLED = 3
 """Watchers that stop reading, in runs that are long enough."""
-STALL_FROM_SECONDS, STALL_TO_SECONDS = 5.0, 45.0
+STALL_AFTER_SECONDS = 5.0
+LONG_SECONDS = 30.0
+"""A run that is long enough for somebody to stall."""
 STALLED_BUFFER = 16 * 1024
 """Bytes that the kernel takes for a watcher that will stop reading."""
 SETTLE_SECONDS = 2.0
@@ -184,7 +186,7 @@ async def stress(options: argparse.Namespace) -> None:
     path = f"/api/v1/namespaces/{options.namespace}/configmaps"
     target = Target(address.hostname or "", address.port or 443, path, client_context(options))
     revision = await asyncio.to_thread(prepare, options)
-    stalled = STALLED if options.seconds > STALL_TO_SECONDS else 0
+    stalled = STALLED if options.seconds > LONG_SECONDS else 0
     watchers = [Watcher(target, revision, stalls=number < stalled) for number in range(options.watchers)]
     for watcher in watchers:
         await watcher.connect()
@@ -195,6 +197,8 @@ async def stress(options: argparse.Namespace) -> None:
     trouble = asyncio.create_task(break_things(watchers))
     output, _ = await writer.communicate()
     trouble.cancel()
+    for watcher in watchers[:stalled]:
+        watcher.go_on()
     written = json.loads(output)
     expected = array("Q", (event[0] for event in written["events"]))
     await settle(watchers, len(expected))
@@ -204,22 +208,17 @@ async def stress(options: argparse.Namespace) -> None:
 
 
 async def break_things(watchers: list[Watcher]) -> None:
-    """Break connections, and have some watchers read nothing for a while."""
+    """Break connections, and have some watchers read nothing."""
     chance = random.Random(SEED)  # noqa: S311
-    begun, stalling, over = time.monotonic(), False, False
+    begun, stalling = time.monotonic(), False
     sound = [watcher for watcher in watchers if not watcher.stalls]
     while True:
         await asyncio.sleep(1 / max(1.0, BROKEN * len(sound)))
         chance.choice(sound).break_off()
-        passed = time.monotonic() - begun
-        if not stalling and passed > STALL_FROM_SECONDS:
+        if not stalling and time.monotonic() - begun > STALL_AFTER_SECONDS:
             stalling = True
             for watcher in watchers[: len(watchers) - len(sound)]:
                 watcher.stall()
-        if not over and passed > STALL_TO_SECONDS:
-            over = True
-            for watcher in watchers[: len(watchers) - len(sound)]:
-                watcher.go_on()
 
 
 async def settle(watchers: list[Watcher], count: int) -> None:
