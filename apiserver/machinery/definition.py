@@ -73,6 +73,8 @@ class Definition:
     custom: bool = False
     """Described by a CustomResourceDefinition: values of the wrong type are Invalid (422), and what was wrong before
     an update and has not changed is let pass."""
+    documents: tuple[tuple[str, ...], ...] = ()
+    """Paths, lists left out, of fields that hold JSON schemas, which contain themselves."""
     slow: bool = False
     """Checking an object can take longer than the event loop should wait, so it is done in a thread."""
     label_name: bool = False
@@ -110,7 +112,7 @@ class Definition:
         Raises:
             SchemaError: it cannot be compiled.
         """
-        return CompiledSchema(self.schema, custom=self.custom)
+        return CompiledSchema(self.schema, custom=self.custom, documents=self.documents)
 
     @cached_property
     def owned(self) -> Type:

@@ -5,6 +5,7 @@ built-in kind comes from is ``model_schema.py``; what a schema of a CustomResour
 ``structural.py``. Source: ``kube-api.md`` 2.2, 2.12 and 2.15.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from apiserver.machinery.field_path import NO_FIELD, CauseAt, Problem, path_text
@@ -12,8 +13,9 @@ from apiserver.machinery.model_schema import structural_schema
 from apiserver.machinery.schema_cel import SchemaRules
 from apiserver.machinery.schema_correlation import ABSENT
 from apiserver.machinery.schema_defaults import fill_defaults
+from apiserver.machinery.schema_document import document_node
 from apiserver.machinery.schema_embedded import embedded_problems
-from apiserver.machinery.schema_node import Schema, SchemaError, compile_node, object_meta_schema
+from apiserver.machinery.schema_node import Node, Schema, SchemaError, compile_node, object_meta_schema
 from apiserver.machinery.schema_pruning import prune
 from apiserver.machinery.schema_rules import rule_problems
 from apiserver.machinery.schema_types import type_problems
@@ -48,13 +50,14 @@ class CompiledSchema:
 
     ``schema`` describes the whole object; its ``metadata`` is replaced by ObjectMeta, and ``apiVersion`` and ``kind``
     are always allowed. ``custom`` tells that it comes from a CustomResourceDefinition: values of the wrong type are
-    then broken rules (422), and unchanged breaches are let pass on updates.
+    then broken rules (422), and unchanged breaches are let pass on updates. ``documents`` are the paths, lists left
+    out, of fields that hold JSON schemas.
 
     Raises:
         SchemaError: the schema is nested too deep, too large, or has a pattern or a rule that does not compile.
     """
 
-    def __init__(self, schema: Schema, *, custom: bool = False) -> None:
+    def __init__(self, schema: Schema, *, custom: bool = False, documents: Iterable[Sequence[str]] = ()) -> None:
         self.custom = custom
         if custom:
             self._root = compile_node({"type": "object", **schema, "x-kubernetes-embedded-resource": True}, custom=True)
@@ -64,6 +67,8 @@ class CompiledSchema:
             properties = {**schema.get("properties", {}), **envelope}
             self._root = compile_node({"type": "object", **schema, "properties": properties})
             self._embeds = False
+        for path in documents:
+            _put(self._root, path, document_node())
         self._rules = SchemaRules(self._root)
 
     @property
@@ -106,6 +111,15 @@ class CompiledSchema:
         if any(cause.reason in _BLOCKING for cause in causes):
             return [*causes, _UNCHECKED]
         return causes + self._rules.causes(obj, ABSENT if old is None else old)[:MAX_PROBLEMS]
+
+
+def _put(root: Node, path: Sequence[str], node: Node) -> None:
+    """Put a node in the place of the field that a path of names leads to."""
+    owner = root
+    for name in path[:-1]:
+        owner = owner.properties[name]
+        owner = owner.items or owner
+    owner.properties[path[-1]] = node
 
 
 def _causes(problems: list[Problem[CauseAt]]) -> list[Cause]:

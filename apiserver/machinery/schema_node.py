@@ -136,7 +136,7 @@ class _Compiler:
             open=preserve or (additional is True and not self._custom),
             properties={n: self.node(s, depth + 1) for n, s in schema.get("properties", {}).items()},
             additional=self._additional(additional, depth),
-            items=self.node(schema["items"], depth + 1) if "items" in schema else None,
+            items=self.node(schema["items"], depth + 1) if schema.get("items") is not None else None,
             list_type=str(schema.get("x-kubernetes-list-type", "")),
             map_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
             pattern=_pattern(schema.get("pattern")),

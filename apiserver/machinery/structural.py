@@ -50,7 +50,7 @@ def structural_causes(schema: Json, path: str) -> list[Cause]:
     ``path`` is where the schema stands in its definition: ``spec.validation.openAPIV3Schema`` if all versions share
     one schema, else ``spec.versions[i].schema.openAPIV3Schema``.
     """
-    if problems := tidy_schema(schema, path):
+    if problems := tidy_schema(schema):
         return [Cause("FieldValueTypeInvalid", f"Invalid value: {text}", path) for text in problems[:MAX_CAUSES]]
     keywords = _first(_keyword_causes(schema, _Place(path, root=True)))
     foreign = any(cause.field.endswith(_UNSUPPORTED_ENDS) for cause in keywords)

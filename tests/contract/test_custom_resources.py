@@ -19,7 +19,7 @@ from custom_kinds import (
     widget,
 )
 
-from apiserver.machinery.schema_document import _KEYWORDS as KEYWORDS
+from apiserver.machinery.schema_document import document_node
 
 Json = dict[str, Any]
 MERGE = {"content-type": "application/merge-patch+json"}
@@ -414,7 +414,7 @@ async def test_the_document_of_definitions_shows_schemas_of_schemas_whole(api: A
     references = {part.partition('"')[0] for part in orjson.dumps(document).decode().split('"$ref":"')[1:]}
     assert shown["allOf"] == [{"$ref": f"#/components/schemas/{package}.JSONSchemaProps"}]
     assert {reference.rpartition("/")[2] for reference in references} <= set(schemas)
-    assert set(schemas[f"{package}.JSONSchemaProps"]["properties"]) == set(KEYWORDS)
+    assert set(schemas[f"{package}.JSONSchemaProps"]["properties"]) == set(document_node().properties)
 
 
 async def test_each_version_selects_by_its_own_fields(api: Api) -> None:

@@ -206,11 +206,19 @@ def test_a_schema_that_is_not_structural_is_refused_with_the_place_of_each_fault
     place = "spec.validation.openAPIV3Schema.properties[spec].properties"
 
     refused = kubectl("create", "-f", "-", stdin=definition)
+    properties["untyped"] = {"type": "string", "maxLenght": 3, "items": [{"desc": 1}]}
+    unknown = kubectl("create", "-f", "-", stdin=definition)
+    properties["untyped"] = {"type": "string", "maxLength": "3"}
+    mistyped = kubectl("create", "--validate=ignore", "-f", "-", stdin=definition)
     del properties["untyped"], properties["listed"], properties["pattern"]
     rule = kubectl("create", "-f", "-", stdin=definition)
 
     assert f"* {place}[untyped].type: Required value: must not be empty for specified object fields" in refused.stderr
     assert f"* {place}[listed].items: Required value: must be specified" in refused.stderr
     assert "must be a valid regular expression, but isn't: error parsing regexp" in refused.stderr
+    start = "spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.untyped"
+    assert f'unknown field "{start}.items[0].desc", unknown field "{start}.maxLenght"' in unknown.stderr
+    assert "(BadRequest)" in mistyped.stderr
+    assert f"{start}.maxLength: expected integer, got string" in mistyped.stderr
     assert f"{place}[ruled].x-kubernetes-validations[0].rule" in rule.stderr
     assert "found no matching overload for '_>_' applied to '(int, string)'" in rule.stderr
