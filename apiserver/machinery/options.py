@@ -29,6 +29,8 @@ _VALIDATIONS = ("Ignore", "Strict", "Warn")
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
 _MANAGER_LENGTH = 128
 """Characters of a field manager's name."""
+_NOBODY = "unknown"
+"""The manager of changes by clients that do not say who they are."""
 _REVISION = re.compile(r"[0-9]{1,18}")
 
 
@@ -163,7 +165,7 @@ def write_options(query: Query, kind: str, agent: str, *, apply: bool = False) -
     _refuse(kind, causes)
     return WriteOptions(
         dry_run=bool(query.get("dryRun")),
-        field_manager=manager or agent.partition("/")[0][:_MANAGER_LENGTH],
+        field_manager=manager or agent.partition("/")[0][:_MANAGER_LENGTH] or _NOBODY,
         field_validation=validation or "Warn",
         operation="Apply" if apply else "Update",
         force=apply and flag(query, "force"),

@@ -55,7 +55,6 @@ class EventRecorder:
             "name": metadata["name"],
             "namespace": metadata.get("namespace"),
             "uid": metadata.get("uid"),
-            "resourceVersion": metadata.get("resourceVersion"),
         }
         return {
             "apiVersion": "v1",
