@@ -170,10 +170,25 @@ class ApiMachinery:
         info = scope[REQUEST_INFO] = request_info(scope["method"], scope["path"], query)
         record = await self._audit.begin(scope, info) if self._audit else None
         if record is None:
-            await self._serve_sender(scope, receive, send, query, None)
+            await self._serve_in_time(scope, receive, send, query, None)
             return
         with record:
-            await self._serve_sender(scope, record.receiving(receive), record.sending(send), query, record)
+            await self._serve_in_time(scope, record.receiving(receive), record.sending(send), query, record)
+
+    async def _serve_in_time(
+        self, scope: AsgiScope, receive: Receive, send: Send, query: Query, record: AuditRecord | None
+    ) -> None:
+        """Serve everything but a watch within its time, waiting for a place and sending the answer included."""
+        if scope[REQUEST_INFO].verb == "watch":
+            await self._serve_sender(scope, receive, send, query, record)
+            return
+        try:
+            async with asyncio.timeout(self._seconds(query)) as deadline:
+                await self._serve_sender(scope, receive, send, query, record)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise Timeout("Timeout: request did not complete within the allotted timeout") from error
 
     async def _serve_sender(
         self, scope: AsgiScope, receive: Receive, send: Send, query: Query, record: AuditRecord | None
@@ -214,7 +229,7 @@ class ApiMachinery:
             await self._document(call.asgi, call.receive, send)
 
     async def _serve_resource(self, call: Call, send: Send) -> None:
-        """Serve a resource; everything but a watch within its time, the sending of the answer included."""
+        """Serve a resource, if it is there."""
         info = call.info
         endpoint = self._endpoints.get((info.group, info.version, info.resource, info.subresource))
         if endpoint is None or info.excess or not _reachable(endpoint.definition, info) or "//" in info.path:
@@ -222,19 +237,8 @@ class ApiMachinery:
                 raise NotServed
             await plain(_NOT_FOUND, status=404)(call.asgi, call.receive, send)
             return
-        if info.verb == "watch":
-            stream = await endpoint.serve(call)
-            await stream(call.asgi, call.receive, send)
-            return
-        seconds = self._seconds(call.query)
-        try:
-            async with asyncio.timeout(seconds) as deadline:
-                answer = await endpoint.serve(call)
-                await answer(call.asgi, call.receive, send)
-        except TimeoutError as error:
-            if not deadline.expired():
-                raise
-            raise Timeout("Timeout: request did not complete within the allotted timeout") from error
+        answer = await endpoint.serve(call)
+        await answer(call.asgi, call.receive, send)
 
     def _seconds(self, query: Query) -> float:
         wanted = text(query, "timeout")
