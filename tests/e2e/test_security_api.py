@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from eventually import eventually
 from hostile import CANARY, MAPS, SECRETS, refused, timed, unharmed
 from kubectl import Kubectl
 from porch_client import PorchClient
@@ -286,6 +287,63 @@ def test_row_15_accept_headers_are_bounded(porch: PorchClient) -> None:
 
     refused(timed(porch, "GET", MAPS, accept=accept), 406)
     refused(timed(porch, "GET", MAPS, accept=";" * 30_000), 406)
+
+
+def crd(plural: str, schema: Object) -> Object:
+    kind = plural.removesuffix("s").capitalize()
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema}}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.hostile.example"},
+        "spec": {
+            "group": "hostile.example",
+            "names": {"plural": plural, "kind": kind},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("plural", "schema", "spec"),
+    [
+        pytest.param("patterns", {"type": "string", "pattern": "^(a+)+$"}, "a" * 50_000 + "!", id="pattern"),
+        pytest.param("repeats", {"type": "string", "pattern": "^((a|aa)*b?)*$"}, "a" * 50_000 + "!", id="alternatives"),
+        pytest.param(
+            "unions",
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "not": {"required": ["a"]}},
+            {"a": {"b": ["c"] * 50_000}},
+            id="large-value",
+        ),
+    ],
+)
+def test_row_15_patterns_of_custom_resources_take_linear_time(
+    plural: str, schema: Object, spec: Any, porch: PorchClient
+) -> None:
+    defined = porch.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(plural, schema))
+    assert defined.code in (201, 422), defined.body
+    if defined.code == 422:  # refused where it is defined, which is as good
+        return
+    path = f"/apis/hostile.example/v1/namespaces/default/{plural}"
+    eventually(lambda: found(porch, path))
+    body = {
+        "apiVersion": "hostile.example/v1",
+        "kind": plural.removesuffix("s").capitalize(),
+        "metadata": {"name": "a"},
+        "spec": spec,
+    }
+
+    refused(timed(porch, "POST", path, body), 400, 422)
+
+
+def found(porch: PorchClient, path: str) -> None:
+    assert porch.request("GET", path).code == 200
 
 
 # --- quotas (row 16) -----------------------------------------------------------------------------

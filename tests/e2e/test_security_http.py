@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 from hostile import MAPS, SOON, Raw, refused, statuses, timed, unharmed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from porch_client import PorchClient
 from porch_process import PorchProcess
 
@@ -140,3 +142,21 @@ def test_row_14_a_flood_of_pipelined_requests_is_answered_in_order(raw: Raw) -> 
     answer = raw.exchange(HIDDEN * count, seconds=SOON)
 
     assert statuses(answer) == [200] * count
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_row_14_damaged_requests_get_an_answer_or_the_end_of_the_connection(
+    data: st.DataObject, porch_server: PorchProcess
+) -> None:
+    whole = HEAD + b"Content-Length: 24\r\n\r\n" + b'{"metadata":{"name":"a"}}'[:24] + HIDDEN
+    damaged = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(damaged) - 1))
+        damage = data.draw(st.sampled_from([b"", b"\r", b"\n", b"\r\n", b"\0", b":", b" ", b"\t", b",", b"9", b"\xff"]))
+        damaged[at : at + data.draw(st.integers(0, 3))] = damage
+
+    answer = Raw(porch_server).exchange(bytes(damaged), seconds=0.15)
+
+    assert all(status < 500 for status in statuses(answer)), damaged
+    assert len(statuses(answer)) <= 3
