@@ -74,11 +74,14 @@ class CustomResources:
         """
         await self._definitions.store_own()
         self._store.observe(self._resource, self._definition_changed)
-        for entry in self._store.snapshot(self._resource):
-            crd = decode(entry)
-            self._given[entry.name] = Given.of(crd)
-            if _is_established(crd):
-                await self._serve(crd)
+        definitions = [decode(entry) for entry in self._store.snapshot(self._resource)]
+        self._given = {crd["metadata"]["name"]: Given.of(crd) for crd in definitions}
+        for crd in definitions:
+            name = crd["metadata"]["name"]
+            try:
+                await self._bring_up(name, crd)
+            except Exception:  # a server without one of its kinds is better than none; ``run`` tries again
+                log.exception("custom resource definition cannot be served", name=name)
 
     def served_from_the_start(self) -> list[Served]:
         """Return what the server's own definitions define, beside what is built in; for documents, before any start."""
@@ -131,10 +134,15 @@ class CustomResources:
             self._forget(name)
             return
         crd = decode(entry)
+        await self._bring_up(name, crd)
+        if is_terminating(crd):
+            self._removal.begin(name, tasks)
+
+    async def _bring_up(self, name: str, crd: Json) -> None:
+        """Serve what can be served of a definition and write its status; one that goes is served until it is gone."""
         if is_terminating(crd):
             if _is_established(crd):
                 await self._serve(crd)
-            self._removal.begin(name, tasks)
             return
         status = await self._status(crd)
         if status != (crd.get("status") or {}):
