@@ -130,7 +130,7 @@ class Endpoint:
         try:
             answer = await verb(call)
         except StatusError as error:
-            error.warnings = tuple(call.warnings)
+            error.warnings = (*filter(None, [self.definition.deprecation]), *call.warnings)
             raise
         return Warned(answer, self._deprecated) if self._deprecated else answer
 

@@ -269,6 +269,15 @@ RBAC = [
         ),
         *_EDITOR,
     ),
+    _as_bob("adds to his role", patch(f"{ROLES}/editor", {"rules": _ALL}), *_EDITOR),
+    _as_bob("deletes his role", delete(f"{ROLES}/editor"), *_EDITOR),
+    _as_bob("applies a role too large", apply(f"{ROLES}/more", role("more", _ALL)), *_EDITOR),
+    Case("role applied", apply(f"{ROLES}/r", role())),
+    Case(
+        "binding applied twice",
+        apply(f"{BINDINGS}/b", binding(user="alice"), "two"),
+        (apply(f"{BINDINGS}/b", binding()),),
+    ),
     Case("role cluster-admin", get(f"{CLUSTER_ROLES}/cluster-admin")),
 ]
 

@@ -1,11 +1,9 @@
-"""Cases: custom resources and their definitions."""
+"""Cases: custom resources; their definitions are in ``cases_definitions.py``."""
 
 from typing import Any
 
-from conversation import Case, Send
-from prelude import crd
+from conversation import Case
 from sends import (
-    CRDS,
     JSON_PATCH,
     OLD_WIDGETS,
     PARTIAL,
@@ -92,6 +90,46 @@ CREATE = [
 ]
 
 CHANGE = [
+    Case("custom with a generated name", post(WIDGETS, widget("", {"size": 1}, generateName="gen-"))),
+    Case("custom many by pages", get(query(WIDGETS, limit="1")), (*_MADE, post(WIDGETS, widget("x")))),
+    Case(
+        "custom by label",
+        get(query(WIDGETS, labelSelector="app=x")),
+        (post(WIDGETS, widget("x", labels={"app": "x"})), *_MADE),
+    ),
+    Case(
+        "custom across namespaces",
+        get(query("/apis/diff.example.com/v1/widgets", fieldSelector="metadata.namespace={ns}")),
+        _MADE,
+    ),
+    Case("custom deleted together", delete(WIDGETS), _MADE),
+    Case(
+        "custom of a namespace that is not there",
+        post("/apis/diff.example.com/v1/namespaces/none-such/widgets", widget()),
+    ),
+    Case("custom unchanged but broken before", patch(_W, {"metadata": {"labels": {"a": "b"}}}), _MADE),
+    Case("custom with another namespace", post(WIDGETS, widget(namespace="elsewhere"))),
+    Case(
+        "custom with its owner",
+        post(
+            WIDGETS,
+            widget(
+                "x",
+                ownerReferences=[
+                    {"apiVersion": "diff.example.com/v1", "kind": "Widget", "name": "w", "uid": "<0:metadata.uid>"}
+                ],
+            ),
+        ),
+        _MADE,
+    ),
+    Case("custom as YAML", get(_W, accept="application/yaml"), _MADE),
+    Case(
+        "custom updated in the other version",
+        put(f"{OLD_WIDGETS}/w", widget(spec={"size": 7}, version="v1beta1", **_LIVE)),
+        _MADE,
+    ),
+    Case("custom patched in the other version", patch(f"{OLD_WIDGETS}/w", {"spec": {"size": 7}}), _MADE),
+    Case("custom missing in the other version", get(f"{OLD_WIDGETS}/w")),
     Case("custom read", get(_W), _MADE),
     Case("custom missing", get(_W)),
     Case("custom listed", get(WIDGETS), _MADE),
@@ -210,182 +248,4 @@ SUBRESOURCES = [
     ),
 ]
 
-
-def _own(case: str, number: int, **spec: Any) -> Case:
-    group = f"g{number}.example.com"
-    return Case(f"definition {case}", post(CRDS, crd("things", "Thing", group, **spec)))
-
-
-def _schema(case: str, number: int, schema: object) -> Case:
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return _own(case, number, versions=[version])
-
-
-_V1 = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-_GONE = "/apis/{ns}.example.com/v1"
-_LIFE = post(CRDS, crd("things", "Thing", "{ns}.example.com"))
-
-
-def _thing(name: str, **metadata: Any) -> Send:
-    return post(f"{_GONE}/namespaces/{{ns}}/things", _body(name, **metadata))
-
-
-def _body(name: str, **metadata: Any) -> dict[str, Any]:
-    return {"apiVersion": "{ns}.example.com/v1", "kind": "Thing", "metadata": {"name": name, **metadata}}
-
-
-DEFINITIONS = [
-    _own("plain", 1),
-    Case("definition read", get(f"{CRDS}/widgets.diff.example.com")),
-    Case("definition status read", get(f"{CRDS}/planets.diff.example.com/status")),
-    Case("definition existing", post(CRDS, crd("planets", "Planet"))),
-    Case(
-        "definition named wrongly",
-        post(CRDS, {**crd("things", "Thing", "g2.example.com"), "metadata": {"name": "other.g2.example.com"}}),
-    ),
-    _own("of no scope", 3, scope=""),
-    _own("of an odd scope", 4, scope="Galactic"),
-    _own("without versions", 5, versions=[]),
-    _own("with two storage versions", 6, versions=[_V1, {**_V1, "name": "v2"}]),
-    _own("without a storage version", 7, versions=[{**_V1, "storage": False}]),
-    _own("with a version twice", 8, versions=[_V1, {**_V1, "storage": False}]),
-    _own("with a bad version name", 9, versions=[{**_V1, "name": "V_1"}]),
-    _own("without a schema", 10, versions=[{"name": "v1", "served": True, "storage": True}]),
-    _own("with unknown fields preserved", 11, preserveUnknownFields=True),
-    _own("with bad names", 12, names={"plural": "things", "kind": "a b", "singular": "T"}),
-    _own("with a webhook", 13, conversion={"strategy": "Webhook"}),
-    _own("with defaulted names", 14, names={"plural": "things", "kind": "Thing"}),
-    Case("definition of a group without a dot", post(CRDS, crd("things", "Thing", "local"))),
-    Case("definition of a protected group", post(CRDS, crd("things", "Thing", "g.k8s.io"))),
-    Case("definition as an empty object", post(CRDS, {})),
-    Case(
-        "definition with an unknown field strictly",
-        post(query(CRDS, fieldValidation="Strict"), crd("things", "Thing", "g15.example.com", nonsense=1)),
-    ),
-    _schema("without a type", 16, {"properties": {"a": {"type": "string"}}}),
-    _schema("with a property without a type", 17, {"type": "object", "properties": {"a": {}}}),
-    _schema("with a reference", 18, {"type": "object", "properties": {"a": {"$ref": "#/x"}}}),
-    _schema("with a bad pattern", 19, {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
-    _schema("with a bad default", 20, {"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}),
-    _schema(
-        "with unique items",
-        21,
-        {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True, "items": {"type": "string"}}}},
-    ),
-    _schema(
-        "with a list map without keys",
-        22,
-        {
-            "type": "object",
-            "properties": {"a": {"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}}},
-        },
-    ),
-    _schema(
-        "with a bad rule",
-        23,
-        {"type": "object", "properties": {"a": {"type": "string", "x-kubernetes-validations": [{"rule": "self +"}]}}},
-    ),
-    _schema(
-        "with a rule of a wrong type",
-        24,
-        {"type": "object", "properties": {"a": {"type": "string", "x-kubernetes-validations": [{"rule": "self"}]}}},
-    ),
-    _schema(
-        "with metadata restricted",
-        25,
-        {
-            "type": "object",
-            "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}},
-        },
-    ),
-    _schema(
-        "with properties and additional properties",
-        26,
-        {
-            "type": "object",
-            "properties": {
-                "a": {
-                    "type": "object",
-                    "properties": {"b": {"type": "string"}},
-                    "additionalProperties": {"type": "string"},
-                }
-            },
-        },
-    ),
-    _schema("with a type in an alternative", 27, {"type": "object", "anyOf": [{"type": "object"}]}),
-    _schema(
-        "with an unknown list type",
-        28,
-        {
-            "type": "object",
-            "properties": {"a": {"type": "array", "x-kubernetes-list-type": "bag", "items": {"type": "string"}}},
-        },
-    ),
-    _schema("that is a string", 29, {"type": "string"}),
-    _own(
-        "with a bad column",
-        30,
-        versions=[{**_V1, "additionalPrinterColumns": [{"name": "A", "type": "odd", "jsonPath": "a"}]}],
-    ),
-    _own(
-        "with a bad scale",
-        31,
-        versions=[{**_V1, "subresources": {"scale": {"specReplicasPath": "spec", "statusReplicasPath": ""}}}],
-    ),
-    _own("with a bad selectable field", 32, versions=[{**_V1, "selectableFields": [{"jsonPath": ".spec.none"}]}]),
-    Case("definition table", get(query(CRDS, fieldSelector="metadata.name=planets.diff.example.com"), accept=TABLE)),
-    Case("definition with another scope", patch(f"{CRDS}/planets.diff.example.com", {"spec": {"scope": "Namespaced"}})),
-    Case(
-        "definition with a removed stored version",
-        patch(f"{CRDS}/planets.diff.example.com", {"spec": {"versions": [{**_V1, "name": "v2"}]}}),
-    ),
-    Case(
-        "definition deleted with its objects",
-        get(f"{_GONE}/namespaces/{{ns}}/things/a", until=404),
-        (_LIFE, get(f"{_GONE}/things", until=200), _thing("a"), delete(f"{CRDS}/things.{{ns}}.example.com")),
-    ),
-    Case(
-        "definition gone",
-        get(f"{CRDS}/things.{{ns}}.example.com", until=404),
-        (_LIFE, get(f"{_GONE}/things", until=200), _thing("a"), delete(f"{CRDS}/things.{{ns}}.example.com")),
-    ),
-    Case(
-        "custom in a definition being deleted",
-        Send("POST", f"{_GONE}/namespaces/{{ns}}/things", _body("b"), until=403),
-        (
-            _LIFE,
-            get(f"{_GONE}/things", until=200),
-            _thing("a", finalizers=["example.com/f"]),
-            delete(f"{CRDS}/things.{{ns}}.example.com"),
-        ),
-    ),
-    Case(
-        "definition being deleted",
-        get(f"{CRDS}/things.{{ns}}.example.com"),
-        (
-            _LIFE,
-            get(f"{_GONE}/things", until=200),
-            _thing("a", finalizers=["example.com/f"]),
-            delete(f"{CRDS}/things.{{ns}}.example.com"),
-            Send(
-                "POST",
-                f"{_GONE}/namespaces/{{ns}}/things",
-                _body("b"),
-                until=403,
-            ),
-        ),
-        view="being deleted",
-    ),
-    Case(
-        "definition of a name that is taken",
-        get(f"{CRDS}/others.{{ns}}.example.com"),
-        (
-            _LIFE,
-            get(f"{_GONE}/things", until=200),
-            post(CRDS, crd("others", "Thing", "{ns}.example.com")),
-            get(f"{_GONE}/things", until=200),
-        ),
-    ),
-]
-
-CASES = [*CREATE, *CHANGE, *SUBRESOURCES, *DEFINITIONS]
+CASES = [*CREATE, *CHANGE, *SUBRESOURCES]

@@ -4,6 +4,7 @@ import cases_access
 import cases_apply
 import cases_bodies
 import cases_custom
+import cases_definitions
 import cases_deletion
 import cases_discovery
 import cases_kinds
@@ -18,6 +19,7 @@ AREAS: dict[str, list[Case]] = {
     "apply": cases_apply.CASES,
     "bodies": cases_bodies.CASES,
     "custom": cases_custom.CASES,
+    "definitions": cases_definitions.CASES,
     "deletion": cases_deletion.CASES,
     "discovery": cases_discovery.CASES,
     "kinds": cases_kinds.CASES,
