@@ -139,8 +139,17 @@ def span(start: int | None, end: int | None, step: int | None) -> Step:
     if step is not None and step <= 0:
         raise JsonPathError("the step of a slice must be above 0")
 
+    last = end - 1 if end is not None and end > 0 else end
+    touched = [position for position in (start, last) if position is not None]
+
+    def part(items: list[Any]) -> list[Any]:
+        for position in touched:
+            if not -len(items) <= position < len(items):
+                raise JsonPathError(f"index {position} is out of the bounds of a list of {len(items)}")
+        return items[start:end:step]
+
     def apply(values: list[Any], _budget: Budget) -> list[Any]:
-        return [item for value in values if value is not None for item in _list_of(value, "sliced")[start:end:step]]
+        return [item for value in values if value is not None for item in part(_list_of(value, "sliced"))]
 
     return apply
 

@@ -87,6 +87,8 @@ MISFITS = [
     ".spec.type[0:1]",
     ".spec[?(@.a)]",
     ".status.conditions[2]",
+    ".status.conditions[2:]",
+    ".status.conditions[0:3]",
     ".status.conditions[-3]",
     ".status.conditions[?(@.weight=='1')]",
     ".status.conditions[?(@.weight==1.0)]",
