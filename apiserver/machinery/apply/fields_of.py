@@ -65,6 +65,20 @@ def with_declared(fields: Fields, type_: Type) -> Fields:
     return found
 
 
+def fitted(fields: Fields, type_: Type) -> Fields:
+    """Return the set as the kind has it now: what is below a part that became one whole stands for that part.
+
+    The schema of a custom resource can change after somebody's ownership was recorded.
+    """
+    found: Fields = {}
+    for step, below in fields.items():
+        if below and step != field_set.SELF:
+            inner = _inner_type(step[:2], step[2:], type_)
+            below = {} if inner.shape is Shape.LEAF else fitted(below, inner)  # noqa: PLW2901
+        found[step] = below
+    return found
+
+
 def _inner_type(kind: str, name: str, type_: Type) -> Type:
     if kind == "f:":
         return entry_type(type_, name)

@@ -13,7 +13,7 @@ from apiserver.machinery.apply.apply import ApplyConflict, FieldConflict, apply
 from apiserver.machinery.apply.compare import compare
 from apiserver.machinery.apply.configuration import problems_of
 from apiserver.machinery.apply.field_set import Fields
-from apiserver.machinery.apply.fields_of import fields_of
+from apiserver.machinery.apply.fields_of import fields_of, fitted
 from apiserver.machinery.apply.managers import (
     APPLY,
     UPDATE,
@@ -30,7 +30,7 @@ from apiserver.machinery.apply.update import updated
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.rest import WriteOptions
 from krm.meta.conditions import timestamp
-from krm.meta.errors import BadRequest, Cause, Conflict, Invalid, invalid_value
+from krm.meta.errors import BadRequest, Cause, Conflict, Invalid, RequestEntityTooLarge, invalid_value
 
 Json = dict[str, Any]
 
@@ -43,6 +43,11 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_LAST_APPLIED: Final = 262_144
 """Bytes of an object's annotations; a longer configuration is not kept in one."""
 
+MAX_MANAGED: Final = 1024 * 1024
+"""Bytes of an object's managedFields; an object has dozens of managers at the most, or is very small."""
+
+_FEW: Final = 3
+"""Managers whose fields are bounded by the size of the object."""
 _UNTRACKED: Final = frozenset(
     ("name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion"),
 )
@@ -90,13 +95,20 @@ class Ownership:
     ) -> list[Json]:
         given = None if self._subresource or wanted == present else _given(wanted)
         if given is None:
-            given = stored_managers(present)
+            given = self._stored(present)
         # Who updates an object without managers does not become one: only an apply begins to record them.
         return self._after_update(current, obj, given, options) if given else []
 
     def _after_update(self, old: Json, new: Json, managers: Managers, options: WriteOptions) -> list[Json]:
         before = self._part(old or self._definition.initial)
         return entries_of(updated(before, self._part(new), managers, self._manager(options), self._definition.owned))
+
+    def _stored(self, entries: list[Json]) -> Managers:
+        managers = stored_managers(entries)
+        if not self._definition.custom:
+            return managers
+        type_ = self._definition.owned
+        return {who: manager.owning(fitted(manager.fields, type_)) for who, manager in managers.items()}
 
     def _manager(self, options: WriteOptions) -> Manager:
         # As with Kubernetes, whose Scale has no place for the time.
@@ -119,7 +131,7 @@ class Ownership:
             Invalid: it is meant for another object of the same name.
         """
         live = current or self._new()
-        managers = stored_managers(live["metadata"].get("managedFields") or [])
+        managers = self._stored(live["metadata"].get("managedFields") or [])
         if current and not managers:
             managers = self._before_first_apply(live)
         applier = self._manager(options)
@@ -253,6 +265,15 @@ def _given(entries: Any) -> Managers | None:
 
 
 def _set_entries(obj: Json, entries: list[Json]) -> None:
+    """Write managedFields, in place.
+
+    Raises:
+        RequestEntityTooLarge: they would be over ``MAX_MANAGED``, as many appliers of a large object would make them.
+    """
+    if len(entries) > _FEW and (size := len(orjson.dumps(entries))) > MAX_MANAGED:
+        raise RequestEntityTooLarge(
+            f"metadata.managedFields would be {size} bytes of at most {MAX_MANAGED}: too many managers of too many fields"
+        )
     if entries:
         obj["metadata"]["managedFields"] = entries
     else:
