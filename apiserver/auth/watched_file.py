@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 import structlog
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Bytes of such a file; a token takes about 100."""
+MAX_BYTES = 256 * 1024
+"""Bytes of such a file, which is read in the event loop: 2,500 tokens, 5 ms."""
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file: how long a change may go unnoticed."""
 

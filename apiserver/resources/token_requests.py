@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import orjson
 
 from apiserver.auth.service_account_tokens import Account, BoundObject, ServiceAccountTokens
+from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import Scope, WriteOptions
 from apiserver.machinery.schema import structural_schema
@@ -40,45 +41,51 @@ class TokenRequests:
             singular="tokenrequest",
             schema=structural_schema(TokenRequest),
             generation=False,
+            initial={"spec": {}},
         )
+        self._ownership = Ownership(self.definition, "token")
         self._store = store
         self._tokens = tokens
         self._audiences = tuple(audiences)
 
-    async def create_for(self, scope: Scope, name: str, wanted: Json, _options: WriteOptions) -> Entry:
+    async def create_for(self, scope: Scope, name: str, wanted: Json, options: WriteOptions) -> Entry:
         """Issue a token for service account ``name``. Repeating it issues another; neither is kept.
 
         Raises:
             NotFound: there is no such account, or no such object to bind the token to.
             Invalid: it would end too soon, or later than numbers reach, or the body names another account.
-            Conflict: the object to bind it to is another one of the same name.
+            Conflict: the account, or the object to bind it to, is another one of the same name.
             BadRequest: tokens cannot be bound to objects of the kind.
         """
-        namespace, given = scope.namespace or "", wanted["metadata"].get("name") or ""
-        if given not in ("", name):
-            cause = invalid_value("metadata.name", given, "must match the service account name if specified")
+        namespace, metadata, spec = scope.namespace or "", wanted["metadata"], wanted.get("spec") or {}
+        if (metadata.get("name") or name) != name:
+            cause = invalid_value("metadata.name", metadata["name"], "must match the service account name if specified")
             raise Invalid.of(self.definition.kind, self.definition.group, name, [cause])
-        spec = wanted.get("spec") or {}
         seconds = self._seconds(spec)
+        account = await self._account(namespace, name, metadata.get("uid") or "")
+        bound = await self._bound(namespace, spec.get("boundObjectRef"))
+        audiences = spec.get("audiences") or list(self._audiences)
+        token, end = self._tokens.issue(account, audiences, seconds, bound)
+        asked = {**wanted, "metadata": _metadata(account), "spec": {**spec, "expirationSeconds": seconds}}
+        self._ownership.created(asked, options)
+        answered = {
+            "spec": {
+                "audiences": audiences,
+                "expirationSeconds": seconds,
+                "boundObjectRef": spec.get("boundObjectRef"),
+            },
+            "status": {"token": token, "expirationTimestamp": timestamp(dt.datetime.fromtimestamp(end, dt.UTC))},
+        }
+        return unstored({**asked, **answered})
+
+    async def _account(self, namespace: str, name: str, uid: str) -> Account:
         entry = await self._store.get_fresh(ObjectKey(str(_ACCOUNTS), namespace, name))
         if entry is None:
             raise NotFound.of(_ACCOUNTS, name)
-        bound = await self._bound(namespace, spec.get("boundObjectRef"))
-        audiences = spec.get("audiences") or list(self._audiences)
-        token, end = self._tokens.issue(Account(namespace, name, entry.uid), audiences, seconds, bound)
-        return unstored(
-            {
-                "apiVersion": wanted["apiVersion"],
-                "kind": wanted["kind"],
-                "metadata": {"name": name, "namespace": namespace, "creationTimestamp": timestamp()},
-                "spec": {
-                    "audiences": audiences,
-                    "expirationSeconds": seconds,
-                    "boundObjectRef": spec.get("boundObjectRef"),
-                },
-                "status": {"token": token, "expirationTimestamp": timestamp(dt.datetime.fromtimestamp(end, dt.UTC))},
-            }
-        )
+        if uid not in ("", entry.uid):
+            why = f"the UID in the token request ({uid:.64}) does not match the UID of the service account"
+            raise Conflict.of(_ACCOUNTS, name, why)
+        return Account(namespace, name, entry.uid)
 
     def _seconds(self, spec: Json) -> int:
         wanted = spec.get("expirationSeconds")
@@ -112,6 +119,15 @@ class TokenRequests:
             )
             raise Conflict.of(_SECRETS, name, why)
         return BoundObject(kind, name, entry.uid)
+
+
+def _metadata(account: Account) -> Json:
+    return {
+        "name": account.name,
+        "namespace": account.namespace,
+        "uid": account.uid,
+        "creationTimestamp": timestamp(),
+    }
 
 
 def live_uid(store: ObjectStore, resource: str, namespace: str, name: str) -> str | None:
