@@ -4,6 +4,7 @@ It belongs to the end-to-end fixtures of ``conftest.py``; the machine's kubectl 
 environment variable ``KUBECTL`` names.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
 import yaml
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
@@ -23,6 +25,20 @@ TIMEOUT = 60.0
 """Seconds one kubectl command may take; a hung server must fail a test, not the suite."""
 
 Object = dict[str, Any]
+
+
+def needs_kubectl(minor: int, what: str) -> None:
+    """Skip the test where kubectl is older than 1.``minor`` and cannot do ``what``."""
+    if _minor_version() < minor:
+        pytest.skip(f"{what} came with kubectl 1.{minor}")
+
+
+@functools.cache
+def _minor_version() -> int:
+    command = [KUBECTL, "version", "--client", "--output=json"]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True).stdout
+    version: str = json.loads(printed)["clientVersion"]["gitVersion"]
+    return int(version.split(".")[1])
 
 
 class KubectlFailed(AssertionError):

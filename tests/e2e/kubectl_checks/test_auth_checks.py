@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from eventually import eventually
-from kubectl import Kubectl
+from kubectl import Kubectl, needs_kubectl
 from manifests import Register, init_task, package_revision
 from porch_process import PorchProcess
 from remotes import Remote
@@ -49,6 +49,7 @@ def bind(kubectl: Kubectl, role: str, user: str) -> None:
 def test_an_author_may_propose_and_may_not_approve(
     kubectl: Kubectl, login: As, register: Register, empty_remote: Remote
 ) -> None:
+    needs_kubectl(32, "a subresource of any name")
     register(deployments=empty_remote)
     author, approver = login("author"), login("approver")
     bind(kubectl, "porch-author", "author")

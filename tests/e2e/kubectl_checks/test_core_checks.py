@@ -4,7 +4,7 @@ import base64
 import json
 import re
 
-from kubectl import Kubectl
+from kubectl import Kubectl, needs_kubectl
 from manifests import namespace_object
 from porch_client import PorchClient
 
@@ -113,6 +113,7 @@ def test_core_kinds_are_printed_as_kubernetes_prints_them(kubectl: Kubectl) -> N
 
 
 def test_a_namespace_has_its_default_account_and_gets_it_back(kubectl: Kubectl) -> None:
+    needs_kubectl(31, "wait --for=create")
     uid = kubectl.ok("get", "serviceaccount", "default", "-o=jsonpath={.metadata.uid}")
     kubectl.ok("delete", "serviceaccount", "default")
     kubectl.ok("wait", "--for=create", "serviceaccount/default", "--timeout=10s")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from custom_kinds import definition, version, widget
-from kubectl import Kubectl
+from kubectl import Kubectl, needs_kubectl
 from manifests import Register
 from porch_client import PorchClient
 from remotes import Remote
@@ -58,6 +58,7 @@ def test_row_37_columns_of_a_definition_are_printed_and_some_only_when_wide(kube
 def test_row_55_wait_sees_conditions_values_creation_and_deletion(
     kubectl: Kubectl, porch: PorchClient, register: Register, empty_remote: Remote, namespace: str
 ) -> None:
+    needs_kubectl(31, "wait --for=create")
     group = f"{namespace}.example.com"
     register(packages=empty_remote)
     revision = porch.create_revision("packages", "app").object["metadata"]["name"]

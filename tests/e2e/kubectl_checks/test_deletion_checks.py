@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from eventually import eventually
-from kubectl import Kubectl
+from kubectl import Kubectl, needs_kubectl
 from manifests import Register
 from porch_client import PorchClient
 from porch_process import PorchProcess
@@ -231,6 +231,7 @@ def _nothing_left(server: PorchProcess) -> None:
 def test_a_revision_goes_with_its_owner_as_far_as_its_lifecycle_allows(
     kubectl: Kubectl, porch: PorchClient, register: Register, empty_remote: Remote
 ) -> None:
+    needs_kubectl(32, "a subresource of any name")
     register(deployments=empty_remote)
     uid = kubectl.create(config_map("variant"))["metadata"]["uid"]
     owner = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "variant", "uid": uid}]

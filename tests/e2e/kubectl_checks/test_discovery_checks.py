@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl import Kubectl
+from kubectl import Kubectl, needs_kubectl
 from porch_client import PorchClient
 
 Json = dict[str, Any]
@@ -55,6 +55,7 @@ def test_row_03_api_resources_shows_the_resources_of_our_group_with_their_verbs(
 
 
 def test_row_04_who_asks_again_is_told_that_nothing_changed(kubectl: Kubectl) -> None:
+    needs_kubectl(30, "discovery in the form that Kubernetes 1.34 serves")
     first = kubectl.ok("api-resources")
     before = not_modified(kubectl)
     again = kubectl.ok("api-resources")

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from kubectl import Kubectl
+from kubectl import Kubectl, needs_kubectl
 from manifests import Object, Register, init_task, package_revision
 from porch_client import PorchClient
 from remotes import Remote
@@ -78,6 +78,7 @@ def test_row_75_status_changes_only_through_its_subresource_and_nothing_else_doe
 def test_row_76_a_package_is_proposed_by_a_patch_and_published_by_whoever_may_approve(
     kubectl: Kubectl, register: Register, empty_remote: Remote
 ) -> None:
+    needs_kubectl(32, "a subresource of any name")
     register(deployments=empty_remote)
     kubectl.create(package_revision("deployments", "assets", "v1", init_task()))
     allow_patching_without_approval(kubectl, "bob")
