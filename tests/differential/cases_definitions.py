@@ -138,7 +138,13 @@ CASES = [
     Case(
         "definition deleted with its objects",
         get(f"{_GONE}/namespaces/{{ns}}/things/a", until=404),
-        (_LIFE, get(f"{_GONE}/things", until=200), _thing("a"), delete(f"{CRDS}/things.{{ns}}.example.com")),
+        (
+            _LIFE,
+            get(f"{_GONE}/things", until=200),
+            _thing("a"),
+            delete(f"{CRDS}/things.{{ns}}.example.com"),
+            get(f"{CRDS}/things.{{ns}}.example.com", until=404),
+        ),
     ),
     Case(
         "definition gone",

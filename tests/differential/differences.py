@@ -266,8 +266,6 @@ QUIRKS = _rows(
     "lease with a strategy and no holder",
     "namespace finalizers changed by update",
     "status updated",
-    "token",
-    "token *",
 )
 QUIRKS += _rows(
     "The scale's path is read after the schema has judged the object, so a wrong type is told once.",

@@ -6,11 +6,12 @@ body. Where they may differ is listed in ``differences.py``, each with its reaso
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
 
 import pytest
 from answers import ask, recorded
-from conversation import Case, Server
+from conversation import Case, Server, namespace_of
 from differences import DIFFERENCES, Difference
 from normal import differences
 from porch_process import PorchProcess
@@ -19,6 +20,8 @@ from table import AREAS
 
 SHOWN = 12
 """Places that a failure prints."""
+WATCHERS = 12
+"""Watches that are open at the same time."""
 LENGTH = 300
 """Characters of a value that a failure prints."""
 
@@ -33,22 +36,55 @@ def answers() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def porch(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Asked"]:
     """A Porch that was given the prelude."""
-    porch = PorchProcess(tmp_path_factory.mktemp("differential") / "data")
-    porch.start()
-    administrator = porch.data / "admin.crt", porch.data / "admin.key"
-    client = Server(porch.url, ca=porch.data / "ca.crt", certificate=administrator)
-    give(client)
-    yield client
-    client.close()
-    porch.stop()
+    process = PorchProcess(tmp_path_factory.mktemp("differential") / "data")
+    process.start()
+    with Asked(process) as asked:
+        yield asked
+    process.stop()
+
+
+class Asked:
+    """Asks one Porch, case by case; watches, which do nothing but wait, all at once when the first is asked for."""
+
+    def __init__(self, process: PorchProcess) -> None:
+        self._process = process
+        self._server = self._client()
+        self._watches: dict[str, Future[dict[str, Any]]] = {}
+        give(self._server)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+
+    def answer(self, case: Case) -> dict[str, Any]:
+        """Return the answer to a case."""
+        if case not in AREAS["watches"]:
+            return ask(case, self._server)
+        if not self._watches:
+            with ThreadPoolExecutor(WATCHERS) as pool:
+                self._watches = {each.name: pool.submit(self._ask_alone, each) for each in AREAS["watches"]}
+        return self._watches[case.name].result()
+
+    def _ask_alone(self, case: Case) -> dict[str, Any]:
+        server = self._client()
+        try:
+            return ask(case, server)
+        finally:
+            server.close()
+
+    def _client(self) -> Server:
+        data = self._process.data
+        return Server(self._process.url, ca=data / "ca.crt", certificate=(data / "admin.crt", data / "admin.key"))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for cases in AREAS.values() for case in cases])
-def test_porch_answers_as_kube_apiserver_did(case: Case, server: Server, answers: dict[str, Any]) -> None:
+def test_porch_answers_as_kube_apiserver_did(case: Case, porch: Asked, answers: dict[str, Any]) -> None:
     _ran.add(case.name)
-    found = differences(answers[case.name], ask(case, server))
+    found = differences(answers[case.name], porch.answer(case))
     unlisted = [each for each in found if not _is_listed(case.name, each[0])]
 
     assert not unlisted, _report(unlisted)
@@ -56,6 +92,12 @@ def test_porch_answers_as_kube_apiserver_did(case: Case, server: Server, answers
 
 def test_every_answer_has_its_case(answers: dict[str, Any]) -> None:
     assert set(answers) == {case.name for cases in AREAS.values() for case in cases}
+
+
+def test_no_two_cases_share_a_namespace() -> None:
+    names = [namespace_of(case) for cases in AREAS.values() for case in cases]
+
+    assert len(set(names)) == len(names)
 
 
 def test_every_listed_difference_is_still_there() -> None:
