@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from prometheus_client import Counter, Gauge
 from starlette.routing import Route
 
 from apiserver.auth.audit import AuditLog, Level
@@ -65,9 +64,8 @@ class Access:
         self.authenticator: Authenticator = AuthenticatorChain(
             [CertificateAuthenticator(observe=metrics.certificates.observe), tokens],
             anonymous=_lets_anonymous_in(settings),
-            observe=_counted(metrics.authentications, "success", "failure", "error"),
         )
-        self.authorize: Authorize = enforced(authorizer, _counted(metrics.authorizations, "allowed", "denied"))
+        self.authorize: Authorize = enforced(authorizer)
         self.impersonate: Impersonate = impersonation(self.authorize)
         self.documents: Sequence[Route] = issuer_documents(issuer, keys)
         self.served: Sequence[Served] = [
@@ -109,12 +107,6 @@ class Access:
     def background(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         """What runs as long as the server does."""
         return [self._aggregation.run]
-
-
-def _counted(metric: Counter | Gauge, *outcomes: str) -> Callable[[str], None]:
-    """Return what counts outcomes in a metric with the one label ``result``."""
-    counters = {outcome: metric.labels(outcome) for outcome in outcomes}
-    return lambda outcome: counters[outcome].inc()
 
 
 def _audit_file(settings: Settings, path: Path) -> AuditLogFile:

@@ -3,7 +3,7 @@
 Source: ``kube-api.md`` 2.17 and 3.6.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -59,12 +59,11 @@ class AlwaysAllow:
         )
 
 
-def enforced(authorizer: Authorizer, observe: Callable[[str], None] = lambda _outcome: None) -> Authorize:
-    """Return the authorizer as the request pipeline asks it; ``observe`` is told ``allowed`` or ``denied``."""
+def enforced(authorizer: Authorizer) -> Authorize:
+    """Return the authorizer as the request pipeline asks it."""
 
     async def authorize(user: User, info: RequestInfo) -> str:
         decision = authorizer.decide(user, info)
-        observe("allowed" if decision.allowed else "denied")
         if not decision.allowed:
             raise denied(user, info, decision.reason)
         return decision.reason

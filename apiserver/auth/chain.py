@@ -3,7 +3,7 @@
 Source: ``kube-api.md`` 3.1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from starlette.types import Scope
 
@@ -14,21 +14,11 @@ from krm.meta.errors import Unauthorized
 
 
 class AuthenticatorChain:
-    """Asks each authenticator in turn; ``anonymous`` lets in who has no credentials at all, as ``system:anonymous``.
+    """Asks each authenticator in turn; ``anonymous`` lets in who has no credentials at all, as ``system:anonymous``."""
 
-    ``observe`` is told of each outcome: ``success``, ``failure`` (no credentials) or ``error`` (wrong ones).
-    """
-
-    def __init__(
-        self,
-        authenticators: Sequence[Authenticator],
-        *,
-        anonymous: bool = False,
-        observe: Callable[[str], None] = lambda _outcome: None,
-    ) -> None:
+    def __init__(self, authenticators: Sequence[Authenticator], *, anonymous: bool = False) -> None:
         self._authenticators = tuple(authenticators)
         self._anonymous = anonymous
-        self._observe = observe
 
     async def authenticate(self, scope: Scope) -> User | None:
         """Return the user, or None for somebody without credentials.
@@ -45,9 +35,7 @@ class AuthenticatorChain:
                 refused = error
                 continue
             if user is not None:
-                self._observe("success")
                 return with_group(user, AUTHENTICATED)
-        self._observe("failure" if refused is None else "error")
         if refused is not None:
             raise refused
         return NOBODY if self._anonymous else None

@@ -102,21 +102,20 @@ class Answering:
 
 
 @pytest.mark.parametrize(
-    ("answers", "anonymous", "name", "outcome"),
+    ("answers", "anonymous", "name"),
     [
-        pytest.param([None, User("a")], False, "a", "success", id="second"),
-        pytest.param([User("a"), User("b")], False, "a", "success", id="first-wins"),
-        pytest.param([Unauthorized(), User("a")], False, "a", "success", id="a-refusal-does-not-stop-the-next"),
-        pytest.param([None, None], False, None, "failure", id="nobody"),
-        pytest.param([None], True, "system:anonymous", "failure", id="anonymous"),
-        pytest.param([Unauthorized(), None], True, Unauthorized, "error", id="wrong-is-not-anonymous"),
+        pytest.param([None, User("a")], False, "a", id="second"),
+        pytest.param([User("a"), User("b")], False, "a", id="first-wins"),
+        pytest.param([Unauthorized(), User("a")], False, "a", id="a-refusal-does-not-stop-the-next"),
+        pytest.param([None, None], False, None, id="nobody"),
+        pytest.param([None], True, "system:anonymous", id="anonymous"),
+        pytest.param([Unauthorized(), None], True, Unauthorized, id="wrong-is-not-anonymous"),
     ],
 )
 async def test_the_first_authenticator_that_knows_somebody_wins(
-    answers: Sequence[Any], anonymous: bool, name: Any, outcome: str
+    answers: Sequence[Any], anonymous: bool, name: Any
 ) -> None:
-    outcomes: list[str] = []
-    chain = AuthenticatorChain([Answering(a) for a in answers], anonymous=anonymous, observe=outcomes.append)
+    chain = AuthenticatorChain([Answering(a) for a in answers], anonymous=anonymous)
     if name is Unauthorized:
         with pytest.raises(Unauthorized):
             await chain.authenticate({})
@@ -125,8 +124,6 @@ async def test_the_first_authenticator_that_knows_somebody_wins(
         assert (user and user.name) == name
         if user is not None:
             assert user.groups == (("system:unauthenticated",) if anonymous else ("system:authenticated",))
-
-    assert outcomes == [outcome]
 
 
 class TestTokenFile:
