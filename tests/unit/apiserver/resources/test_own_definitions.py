@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from apiserver import crd_files
 from apiserver.crd_files import files
 from apiserver.machinery.schema import structural_schema
 from apiserver.resources.config import repository_definition
@@ -129,3 +130,16 @@ def test_every_shape_that_the_design_documents_write_is_kept(plural: str, spec: 
     assert definition.compiled.type_errors(obj) == []
     assert definition.compiled.validate(obj) == []
     assert definition.compiled.prune(obj) == []
+
+
+def test_the_check_names_the_file_that_is_stale(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert crd_files.main([]) == 0
+    assert crd_files.main(["--check"]) == 0
+    path = crd_files.FOLDER / "config.porch.kpt.dev_repositories.yaml"
+    path.write_text("old", encoding="utf-8")
+
+    assert crd_files.main(["--check"]) == 1
+    assert f"{path} is stale" in capsys.readouterr().err
