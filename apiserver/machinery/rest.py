@@ -16,6 +16,10 @@ Change = Callable[[Json], Json]
 """A copy of the stored object ({}: there is none) → the wanted object: PUT, any PATCH, server-side apply."""
 
 
+LARGE = 64 * 1024
+"""Bytes of a body or an object from which work on it leaves the event loop; below, it takes a few milliseconds at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class User:
     """Who sends a request, as authentication found."""
@@ -103,6 +107,8 @@ class WriteOptions:
     an object that is missing."""
     force: bool = False
     """An apply takes fields from those who manage them."""
+    large: bool = False
+    """The request is over ``LARGE``: what is done with it can take longer than the event loop should wait."""
     before_create: Callable[[], Awaitable[None]] | None = None
     """To be awaited before a change creates an object: raises Forbidden if its author may not."""
 

@@ -40,6 +40,7 @@ from apiserver.machinery.patching import read_patch
 from apiserver.machinery.reply import Headers, Reply, formatted
 from apiserver.machinery.request import text
 from apiserver.machinery.rest import (
+    LARGE,
     Change,
     Creater,
     Deleter,
@@ -202,7 +203,7 @@ class Endpoint:
             raise self._unsupported("create")
         form = call.form(Shape.ITEM)
         options = call.write_options("CreateOptions")
-        wanted = admit(await self._parsed(call), self.definition, self._schema, options)
+        wanted = admit(await self._parsed(call, options), self.definition, self._schema, options)
         self._check_namespace(call, wanted)
         item = await create(wanted, options)
         return await self._answer(call, item, form, status=201, headers=warning_headers(options.warnings))
@@ -220,7 +221,7 @@ class Endpoint:
             raise self._unsupported("update")
         form = call.form(Shape.ITEM)
         options = call.write_options("UpdateOptions")
-        wanted = admit(await self._parsed(call), self.definition, self._schema, options)
+        wanted = admit(await self._parsed(call, options), self.definition, self._schema, options)
         self._check_name(call, wanted)
 
         def replace(_current: Json) -> Json:
@@ -235,6 +236,7 @@ class Endpoint:
         body = await read_body(call.asgi, call.receive, self._body_limit)
         applies = body.media_type == APPLY_PATCH
         options = call.write_options("PatchOptions", apply=applies)
+        options.large = len(body.data) > LARGE
         if applies:
             applied = await read_apply(body, self._ownership, options)
             change = partial(self._checked, call, applied)
@@ -305,8 +307,9 @@ class Endpoint:
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": shown}
         )
 
-    async def _parsed(self, call: Call) -> Parsed:
+    async def _parsed(self, call: Call, options: WriteOptions) -> Parsed:
         body: Body = await read_body(call.asgi, call.receive, self._body_limit)
+        options.large = len(body.data) > LARGE
         return await parse(body, self.definition)
 
     def _check_name(self, call: Call, wanted: Json) -> None:

@@ -6,12 +6,13 @@ Source: ``kube-api.md`` 2.3 to 2.13.
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from apiserver.machinery.apply.managers import APPLY
 from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import (
+    LARGE,
     Change,
     DeleteOptions,
     GetOptions,
@@ -45,6 +46,7 @@ from krm.meta.errors import AlreadyExists, Cause, Conflict, Forbidden, NotFound,
 from storage.bodies import decode, encode_body, with_revision
 from storage.interfaces import Entry, Mutation, ObjectKey, ObjectStore, Op, StaleWrite
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 UPDATE_ATTEMPTS = 64
@@ -123,10 +125,7 @@ class StoredObjects:
                 await self._namespace_check(self.definition, scope.namespace or "", given)
         for _ in range(1 if given else NAME_ATTEMPTS):
             warnings = WriteOptions(field_validation=options.field_validation)
-            obj = await self._checked(
-                functools.partial(prepare_create, self.definition, self._schema, wanted, scope.namespace, warnings)
-            )
-            self._ownership("").created(obj, options)
+            obj = await self._worked(options.large, self._new, wanted, scope.namespace, options, warnings)
             try:
                 entry = await self._insert(obj, scope, options)
             except StaleWrite:
@@ -135,10 +134,17 @@ class StoredObjects:
             return entry
         raise await self._already_exists(scope, obj["metadata"]["name"], generated=not given)
 
-    async def _checked(self, prepare: Callable[[], T]) -> T:
-        """Run a preparation, in a thread if its checks may take long (CEL rules)."""
-        slow = self.definition.slow or self._schema.slow
-        return await asyncio.to_thread(prepare) if slow else prepare()
+    def _new(self, wanted: Json, namespace: str | None, options: WriteOptions, warnings: WriteOptions) -> Json:
+        """Return the object to store for a create, its managers recorded."""
+        obj = prepare_create(self.definition, self._schema, wanted, namespace, warnings)
+        self._ownership("").created(obj, options)
+        return obj
+
+    async def _worked(self, large: bool, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do some work on objects, in a thread if it may take long: CEL rules, and objects of many fields."""
+        if large or self.definition.slow or self._schema.slow:
+            return await asyncio.to_thread(work, *args, **kwargs)
+        return work(*args, **kwargs)
 
     async def _insert(self, obj: Json, scope: Scope, options: WriteOptions) -> Entry:
         key = object_key(self.definition, scope.namespace, obj["metadata"]["name"])
@@ -198,22 +204,16 @@ class StoredObjects:
             raise NotFound.of(self.definition.resource, name)
         if options.before_create:
             await options.before_create()
-        wanted = change({})
+        wanted = await self._worked(options.large, change, {})
         wanted["metadata"].pop("resourceVersion", None)
         return await self.create(scope, wanted, options), True
 
     async def _apply(
         self, key: ObjectKey, entry: Entry, change: Change, scope: Scope, options: WriteOptions, *, subresource: str
     ) -> Entry:
-        current = self._decoded(entry)
         warnings = WriteOptions(field_validation=options.field_validation)
-        wanted = change(self._decoded(entry))
-        changed = functools.partial(self._ownership(subresource).changed, options=options)
-        obj = await self._checked(
-            functools.partial(
-                prepare_update, self.definition, self._schema, current, wanted, warnings, subresource, changed
-            )
-        )
+        large = options.large or len(entry.body) > LARGE
+        current, obj = await self._worked(large, self._next, entry, change, options, warnings, subresource)
         finished = is_terminating(current) and not self._held(obj or current)
         if obj is None and not finished:
             saved = entry
@@ -227,6 +227,16 @@ class StoredObjects:
             saved = await self._write(key, Op.UPDATE, entry.rv, obj or current, scope)
         options.warnings.extend(text for text in warnings.warnings if text not in options.warnings)
         return saved
+
+    def _next(
+        self, entry: Entry, change: Change, options: WriteOptions, warnings: WriteOptions, subresource: str
+    ) -> tuple[Json, Json | None]:
+        """Return an object, and what a change makes of it (None: the same), its managers recorded."""
+        current = self._decoded(entry)
+        wanted = change(self._decoded(entry))
+        changed = functools.partial(self._ownership(subresource).changed, options=options)
+        obj = prepare_update(self.definition, self._schema, current, wanted, warnings, subresource, changed)
+        return current, obj
 
     async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Entry, bool]:
         """Delete an object, or begin to while finalizers hold it; the bool tells that it is gone.

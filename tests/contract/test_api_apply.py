@@ -241,3 +241,14 @@ async def test_many_appliers_at_once_all_find_their_place(api: Api) -> None:
     assert sum(answer.status_code == 201 for answer in answers) == 1
     assert set(found["data"]) == {f"k{number}" for number in range(12)}
     assert set(managers(found)) == {f"m{number}" for number in range(12)}
+
+
+async def test_objects_of_many_fields_are_written_beside_the_event_loop(api: Api) -> None:
+    for manager in ("one", "two", "three"):
+        await applied(api, config_map({f"{manager}-{number}": "v" * 20 for number in range(800)}), manager)
+    answer = await applied(api, config_map({"one-0": "v" * 20}), "one")
+    put = await api.client.put(f"{MAPS}/a", json=config_map({"one-0": "w"}), params={"fieldManager": "last"})
+
+    assert len(answer["data"]) == 1601
+    assert put.json()["data"] == {"one-0": "w"}
+    assert managers(put.json()) == {"last": {"f:data": {"f:one-0": {}}}}
