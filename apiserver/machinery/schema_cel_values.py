@@ -1,7 +1,8 @@
 """What an expression sees of a value: typed by its schema, without what the schema does not describe.
 
-Numbers of type ``number`` are doubles, texts with a format of time are timestamps or durations, base64 is bytes. Of an
-object's metadata only name and generateName are seen. Source: ``kube-api.md`` 2.15.
+Numbers of type ``number`` are doubles, texts with a format of time are timestamps or durations, base64 is bytes; the
+order of lists of type ``set`` and ``map`` does not count. Of an object's metadata only name and generateName are seen.
+Source: ``kube-api.md`` 2.15.
 """
 
 import base64
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from apiserver.machinery.schema_node import Node
 from krm.expressions.errors import CelEvaluationError
+from krm.expressions.keyed_list import KeyedList
 from krm.expressions.names import can_be_written, unescaped
 from krm.expressions.times import duration, timestamp
 from krm.expressions.types import BOOL, DOUBLE, DYN, INT, STRING, Type
@@ -68,13 +70,18 @@ def cel_value(value: Any, node: Node) -> Any:
     if isinstance(value, dict):
         return _seen_object(value, node)
     if isinstance(value, list):
-        return [cel_value(item, node.items) for item in value] if node.items is not None else value
+        return _seen_list(value, node)
     if node.type_name == "number" and type(value) is int:
         return float(value)
     if node.type_name == "integer" and type(value) is float:
         return int(value)
     kind = _format_type(node) if isinstance(value, str) else None
     return _READERS[kind.name](value) if kind is not None else value
+
+
+def _seen_list(value: list[Any], node: Node) -> list[Any]:
+    seen = [cel_value(item, node.items) for item in value] if node.items is not None else value
+    return KeyedList(seen, node.map_keys) if node.list_type in ("set", "map") else seen
 
 
 def _seen_object(value: dict[str, Any], node: Node) -> dict[str, Any]:

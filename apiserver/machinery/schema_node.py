@@ -5,6 +5,7 @@ well-formed object costs a few microseconds. Patterns are compiled here and nowh
 text, whatever the pattern.
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -204,9 +205,17 @@ def object_meta_schema() -> Schema:
 
 
 @cache
+def checked_meta_schema() -> Schema:
+    """Return ObjectMeta as objects are checked with it: that a reference lacks something is for the rules of metadata."""
+    schema = copy.deepcopy(object_meta_schema())
+    del schema["properties"]["ownerReferences"]["items"]["required"]
+    return schema
+
+
+@cache
 def _envelope() -> Mapping[str, Node]:
     text = {"type": "string"}
-    parts = {"apiVersion": text, "kind": text, "metadata": object_meta_schema()}
+    parts = {"apiVersion": text, "kind": text, "metadata": checked_meta_schema()}
     return {name: compile_node(schema) for name, schema in parts.items()}
 
 
@@ -237,4 +246,4 @@ def _summarise(node: Node) -> None:
 def _converts(node: Node) -> bool:
     """Tell whether expressions see a value in another form, or not all of it."""
     hides = node.open or node.embedded or (node.additional is not None and node.additional.schema is ANYTHING)
-    return hides or node.type_name in ("integer", "number") or bool(node.format)
+    return hides or node.type_name in ("integer", "number") or bool(node.format) or node.list_type in ("set", "map")

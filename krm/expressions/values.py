@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from krm.expressions.errors import CelEvaluationError
+from krm.expressions.keyed_list import KeyedList
 
 INT_MAX: Final = 2**63 - 1
 INT_MIN: Final = -(2**63)
@@ -51,6 +52,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     str: "string",
     bytes: "bytes",
     list: "list",
+    KeyedList: "list",
     dict: "map",
     datetime: "google.protobuf.Timestamp",
     timedelta: "google.protobuf.Duration",
@@ -78,13 +80,23 @@ def equal(left: Any, right: Any) -> bool:
     """Compare any two values: numbers by value across their types, values of other different types are not equal."""
     if is_number(left) and is_number(right):
         return bool(left == right)
+    if isinstance(left, list) and isinstance(right, list):
+        return _equal_lists(left, right)
     if type(left) is not type(right):
         return False
-    if isinstance(left, list):
-        return len(left) == len(right) and all(equal(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
     return bool(left == right)
+
+
+def _equal_lists(left: list[Any], right: list[Any]) -> bool:
+    if len(left) != len(right):
+        return False
+    keyed = left if isinstance(left, KeyedList) else right
+    if not isinstance(keyed, KeyedList):
+        return all(equal(a, b) for a, b in zip(left, right, strict=True))
+    others = keyed.by_identity(right)
+    return all(key in others and equal(item, others[key]) for key, item in keyed.by_identity(left).items())
 
 
 def contains(container: Any, item: Any) -> bool:
@@ -131,10 +143,12 @@ def add(left: Any, right: Any) -> Any:
         CelEvaluationError: no such overload, or an overflow.
     """
     kind = type(left)
+    if isinstance(left, list) and isinstance(right, list):
+        return left.joined(right) if isinstance(left, KeyedList) else [*left, *right]
     if kind is type(right):
         if kind in (int, Uint):
             return _checked(left + right, kind)
-        if kind in (float, str, bytes, list):
+        if kind in (float, str, bytes):
             return left + right
     if isinstance(left, datetime | timedelta) and isinstance(right, datetime | timedelta):
         return _on_times(operator.add, left, right)
