@@ -165,7 +165,7 @@ PATHS = [
     Case("method TRACE", Send("TRACE", CONFIG_MAPS)),
     Case("method POST to a review item", get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")),
     Case("method DELETE of discovery", Send("DELETE", "/api/v1")),
-    Case("method POST to discovery", post("/apis", {})),
+    Case("method POST to discovery", post("/apis", {}), view="groups"),
     Case("method POST to health", post("/healthz", "")),
     Case("method PATCH of a token", Send("PATCH", "/api/v1/namespaces/{ns}/serviceaccounts/default/token", "{}")),
     Case("audit id given", get(LEASES, headers={"Audit-Id": "00000000-0000-4000-8000-00000000000a"})),

@@ -58,7 +58,7 @@ CASES = [
     Case("openapi definitions", get("/openapi/v3/apis/apiextensions.k8s.io/v1"), view="openapi operations"),
     Case("openapi with a stale hash", get("/openapi/v3/api/v1?hash=STALE"), view="nothing"),
     Case("openapi unknown", get("/openapi/v3/apis/nonsense/v1")),
-    Case("openapi as text", get("/openapi/v3", accept="text/plain")),
+    Case("openapi as text", get("/openapi/v3", accept="text/plain"), view="openapi root"),
     Case("openapi v2", get("/openapi/v2"), view="openapi v2"),
     Case("openapi v2 as protobuf only", get("/openapi/v2", accept=_PROTO_V2), view="nothing"),
     Case("health", get("/healthz")),
