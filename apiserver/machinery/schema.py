@@ -15,7 +15,14 @@ from apiserver.machinery.schema_correlation import ABSENT
 from apiserver.machinery.schema_defaults import fill_defaults
 from apiserver.machinery.schema_document import document_node
 from apiserver.machinery.schema_embedded import embedded_problems
-from apiserver.machinery.schema_node import Node, Schema, SchemaError, compile_node, object_meta_schema
+from apiserver.machinery.schema_node import (
+    Node,
+    Schema,
+    SchemaError,
+    checked_meta_schema,
+    compile_node,
+    object_meta_schema,
+)
 from apiserver.machinery.schema_pruning import prune
 from apiserver.machinery.schema_rules import rule_problems
 from apiserver.machinery.schema_types import type_problems
@@ -63,7 +70,7 @@ class CompiledSchema:
             self._root = compile_node({"type": "object", **schema, "x-kubernetes-embedded-resource": True}, custom=True)
             self._embeds = any(child.resources for child in self._root.properties.values())
         else:
-            envelope = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": object_meta_schema()}
+            envelope = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": checked_meta_schema()}
             properties = {**schema.get("properties", {}), **envelope}
             self._root = compile_node({"type": "object", **schema, "properties": properties})
             self._embeds = False

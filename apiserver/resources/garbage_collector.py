@@ -133,6 +133,7 @@ class GarbageCollector:
     async def _rescan(self) -> None:
         while True:
             await asyncio.sleep(RESCAN_SECONDS)
+            self._lookup.forget_waiting()
             keys = self._index.keys()
             for at in range(0, len(keys), RESCAN_SLICE):
                 for key in keys[at : at + RESCAN_SLICE]:

@@ -4,7 +4,7 @@ Each function returns one cause per problem. Source: ``kube-api.md`` 2.2.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from apiserver.machinery.definition import Definition, Json
 from krm.meta.errors import Cause, forbidden_value, invalid_value, required_value
@@ -18,6 +18,8 @@ from krm.meta.names import (
 
 MAX_ANNOTATIONS = 262_144
 """Bytes of all annotation keys and values together."""
+MAX_SHOWN = 100
+"""Problems, or owners in one problem, that an error shows."""
 GC_FINALIZERS = ("orphan", "foregroundDeletion")
 """Finalizers that belong to the garbage collector."""
 IMMUTABLE = ("name", "namespace", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -27,16 +29,15 @@ KEPT = ("resourceVersion", "generation", "creationTimestamp")
 
 
 def metadata_causes(definition: Definition, metadata: Json) -> list[Cause]:
-    """Check an object's metadata."""
-    return list(
-        chain(
-            _name_causes(definition, metadata),
-            _label_causes(metadata.get("labels") or {}),
-            _annotation_causes(metadata.get("annotations") or {}),
-            _finalizer_causes(definition, metadata.get("finalizers") or []),
-            _owner_causes(metadata.get("ownerReferences") or []),
-        )
+    """Check an object's metadata; at most ``MAX_SHOWN`` problems are told, since a body can hold a million of them."""
+    problems = chain(
+        _name_causes(definition, metadata),
+        _label_causes(metadata.get("labels") or {}),
+        _annotation_causes(metadata.get("annotations") or {}),
+        _finalizer_causes(definition, metadata.get("finalizers") or []),
+        _owner_causes(metadata.get("ownerReferences") or []),
     )
+    return list(islice(problems, MAX_SHOWN))
 
 
 def update_causes(old: Json, new: Json) -> list[Cause]:
@@ -46,7 +47,8 @@ def update_causes(old: Json, new: Json) -> list[Cause]:
         for key in IMMUTABLE
         if new.get(key) != old.get(key)
     ]
-    added = [f for f in new.get("finalizers") or () if f not in (old.get("finalizers") or ())]
+    present = frozenset(old.get("finalizers") or ())
+    added = [name for name in new.get("finalizers") or () if name not in present]
     if old.get("deletionTimestamp") and added:
         shown = ", ".join(f'"{name}"' for name in added)
         detail = (
@@ -157,5 +159,7 @@ def _owner_causes(owners: Sequence[Json]) -> Iterator[Cause]:
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {named}'
                 )
-                yield invalid_value(field, list(owners), detail)
+                yield invalid_value(field, list(owners[:MAX_SHOWN]), detail)
+                if len(owners) > MAX_SHOWN:
+                    return
             controller = controller or named

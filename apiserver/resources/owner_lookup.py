@@ -53,6 +53,10 @@ class OwnerLookup:
             waited += self._unknown.pop(kind, ())
         return waited
 
+    def forget_waiting(self) -> None:
+        """Forget who waits for a kind, before everything that has owners is looked at again."""
+        self._unknown.clear()
+
     def forget(self, resource: str) -> None:
         """No longer know a kind."""
         self._kinds = {kind: known for kind, known in self._kinds.items() if known.resource != resource}

@@ -8,8 +8,11 @@ import copy
 import operator
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import orjson
 
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import DeleteOptions, WriteOptions
@@ -194,10 +197,12 @@ def check_valid(definition: Definition, schema: CompiledSchema, new: Json, old: 
 def drop_repeated_owners(metadata: Json, options: WriteOptions) -> None:
     """Remove identical owner references, in place, with a warning."""
     owners: list[Any] = metadata.get("ownerReferences") or []
-    unique = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
-    if len(unique) < len(owners):
-        metadata["ownerReferences"] = unique
-        repeated = sorted({str(owner.get("uid")) for index, owner in enumerate(owners) if owner in owners[:index]})
+    if not owners:
+        return
+    counted = Counter(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS) for owner in owners)
+    if len(counted) < len(owners):
+        metadata["ownerReferences"] = [orjson.loads(owner) for owner in counted]
+        repeated = sorted({str(orjson.loads(owner).get("uid")) for owner, times in counted.items() if times > 1})
         options.warnings.append(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
             "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "

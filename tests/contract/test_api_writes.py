@@ -1,6 +1,7 @@
 """Create, update, patch and delete over HTTP: what the server sets, keeps, counts and refuses."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -111,6 +112,23 @@ async def test_a_generated_name_that_is_taken_is_tried_eight_times(api: Api, mon
         'configmaps "gen-bbbbb" already exists, the server was not able to generate a unique name for the object'
     )
     assert status["details"] == {"name": "gen-bbbbb", "kind": "configmaps", "retryAfterSeconds": 1}
+
+
+async def test_a_hundred_thousand_bad_names_are_refused_at_once() -> None:
+    owners = [{"uid": f"{number:x}", "controller": True} for number in range(10_000)]
+    metadata = {
+        "name": "a",
+        "finalizers": [f"-{number}" for number in range(50_000)],
+        "labels": {f"-{number}": "-" for number in range(20_000)},
+        "ownerReferences": [*owners, *owners],
+    }
+    async with api_server(http=False, body_limit=6 * 1024 * 1024) as api:
+        began = time.monotonic()
+        refused = await api.client.post(MAPS, json={"metadata": metadata})
+
+        assert time.monotonic() - began < 5
+        assert (refused.status_code, len(refused.json()["details"]["causes"])) == (422, 100)
+        assert len(refused.content) < 200_000
 
 
 async def test_generated_names_have_five_characters_and_differ(api: Api) -> None:

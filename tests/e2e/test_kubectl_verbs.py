@@ -161,7 +161,7 @@ def test_discovery_names_the_resources_and_their_verbs(kubectl: Kubectl) -> None
     by_name = {line.split()[0]: line for line in wide.splitlines()[1:]}
 
     assert set(by_name) == {"packagerevisions", "packagerevisionresources"}
-    assert "create,delete,get,list,patch,update,watch" in by_name["packagerevisions"]
+    assert "create,delete,deletecollection,get,list,patch,update,watch" in by_name["packagerevisions"]
     assert "get,list,patch,update" in by_name["packagerevisionresources"]
     assert "porch.kpt.dev/v1alpha1" in kubectl.ok("api-versions").split()
     assert "Server Version" in kubectl.ok("version")
