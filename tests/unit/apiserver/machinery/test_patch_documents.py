@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.machinery.patch import json_patch, merge_patch, unknown_members
-from krm.meta.errors import BadRequest, Invalid, RequestEntityTooLarge
+from krm.meta.errors import Invalid, RequestEntityTooLarge
 
 Json = dict[str, Any]
 
