@@ -97,7 +97,11 @@ class Engine:
         def resources(entry: Entry, contents: dict[str, File]) -> tuple[Json, list[str], FileManagers]:
             texts = {path: file.data.decode() for path, file in contents.items()}
             texts |= {path.replace("_", "."): text for path, text in files.items()}
-            return {"metadata": {"resourceVersion": str(entry.rv)}, "spec": {"resources": texts}}, [], FileManagers([], [])
+            return (
+                {"metadata": {"resourceVersion": str(entry.rv)}, "spec": {"resources": texts}},
+                [],
+                FileManagers([], []),
+            )
 
         return (await self.service.save(NAMESPACE, name, resources, "alice", dry_run=False))[0]
 
