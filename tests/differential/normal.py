@@ -95,7 +95,8 @@ class Normaliser:
             told = {json.dumps(self._value(child), sort_keys=True) for child in value}
             return [json.loads(each) for each in sorted(told)]
         if isinstance(value, list):
-            return [self._value(child, key, value) for child in value]
+            shown = [self._value(child, key, value) for child in value]
+            return sorted(shown, key=_entry_order) if key == "managedFields" else shown
         if not isinstance(value, str):
             return value
         if key in _HIDDEN and value:
@@ -119,6 +120,11 @@ class Normaliser:
         text = _HASH.sub("hash=<hash>", text)
         text = _ADDRESS.sub("<address>", text)
         return "<age>" if _AGE.match(text) else text
+
+
+def _entry_order(entry: Any) -> list[str]:
+    """Order entries as they are, but for their times, which may be the same or not."""
+    return [str(entry.get(key, "")) for key in ("operation", "manager", "apiVersion", "subresource")]
 
 
 def _decoded(media_type: str, text: str) -> Any:
