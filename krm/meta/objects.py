@@ -35,6 +35,22 @@ class OwnerReference(WireModel):
     )
 
 
+class ManagedFieldsEntry(WireModel):
+    """Which fields of an object one client manages."""
+
+    manager: str = Field(default="", description="Name of the client, as it gave it or from its User-Agent.")
+    operation: str = Field(default="", description="How it wrote: Apply or Update.")
+    api_version: str = Field(default="", description="The version of the object that the fields are of.")
+    time: str | None = Field(
+        default=None, description="When it last changed one of them.", json_schema_extra={"format": "date-time"}
+    )
+    fields_type: str = Field(default="", description="The form of the fields; always FieldsV1.")
+    fields_v1: dict[str, Any] | None = Field(
+        default=None, alias="fieldsV1", description="The fields: objects whose keys are the steps of paths."
+    )
+    subresource: str = Field(default="", description="The subresource that it wrote; empty for the object itself.")
+
+
 class ObjectMeta(WireModel):
     """What every object has: its names, its versions, its labels and its owners.
 
@@ -73,7 +89,7 @@ class ObjectMeta(WireModel):
     finalizers: list[str] | None = Field(
         default=None, description="Work that must be done before the object goes; each is removed by who did it."
     )
-    managed_fields: list[dict[str, Any]] | None = Field(
+    managed_fields: list[ManagedFieldsEntry] | None = Field(
         default=None, description="Which client set which fields; kept by the server."
     )
 
