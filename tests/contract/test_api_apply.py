@@ -252,3 +252,16 @@ async def test_objects_of_many_fields_are_written_beside_the_event_loop(api: Api
     assert len(answer["data"]) == 1601
     assert put.json()["data"] == {"one-0": "w"}
     assert managers(put.json()) == {"last": {"f:data": {"f:one-0": {}}}}
+
+
+async def test_metadata_alone_and_tables_show_managers(api: Api) -> None:
+    made = await applied(api, config_map({"k": "1"}))
+    partial = await api.client.get(
+        f"{MAPS}/a", headers={"accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+    )
+    table = await api.client.get(MAPS, headers={"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"})
+
+    entries = made["metadata"]["managedFields"]
+    assert partial.json()["metadata"]["managedFields"] == entries
+    rows = [row["object"]["metadata"] for row in table.json()["rows"]]
+    assert [row["managedFields"] for row in rows if row["name"] == "a"] == [entries]
