@@ -145,7 +145,7 @@ def test_row_14_a_flood_of_pipelined_requests_is_answered_in_order(raw: Raw) -> 
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
+@given(data=st.data())
 def test_row_14_damaged_requests_get_an_answer_or_the_end_of_the_connection(
     data: st.DataObject, porch_server: PorchProcess
 ) -> None:
