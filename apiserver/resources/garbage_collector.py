@@ -150,17 +150,24 @@ class GarbageCollector:
                     await self._spread(item.uid)
                 else:
                     await self._look_at(item)
-            except (NotFound, NotRegistered):
-                # It went by itself, or its kind did.
+            except NotRegistered:
+                # Its kind went.
                 self._queue.done(item)
             except (StatusError, StoreUnavailable) as error:
-                await self._put_off(item, error)
+                if self._is_gone(item):
+                    self._queue.done(item)
+                else:
+                    await self._put_off(item, error)
             except Exception:
                 # One object that trips us must not end the collection of all others.
                 log.exception("object cannot be collected", object=str(item))
                 self._queue.failed(item)
             else:
                 self._queue.done(item)
+
+    def _is_gone(self, item: ObjectKey | Departed) -> bool:
+        """Tell whether an object went by itself, so that no error about it matters."""
+        return isinstance(item, ObjectKey) and (item.resource not in self._resources or self._store.get(item) is None)
 
     async def _put_off(self, item: ObjectKey | Departed, error: StatusError | StoreUnavailable) -> None:
         delay = self._queue.failed(item)
@@ -274,7 +281,9 @@ class GarbageCollector:
         try:
             await self._update(key, None, change)
         except NotFound:
-            return
+            # What is missing may be something else that the resource needs, such as a repository.
+            if not self._is_gone(key):
+                raise
 
     async def _without_finalizer(self, key: ObjectKey, uid: str, finalizer: str) -> None:
         def change(current: Json) -> Json:

@@ -13,7 +13,7 @@ from custom_kinds import DEFINITIONS, WIDGETS, definition, establish
 from apiserver.machinery.rest import DeleteOptions, Scope, Served
 from apiserver.resources.config import repository_definition
 from apiserver.resources.objects import StoredObjects
-from krm.meta.errors import Forbidden
+from krm.meta.errors import Forbidden, NotFound, ResourceName
 from storage.interfaces import Entry
 
 Json = dict[str, Any]
@@ -269,6 +269,32 @@ class Stubborn(StoredObjects):
     async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Entry, bool]:
         self.refusals += 1
         raise Forbidden.of(self.definition.resource, name, "it is published")
+
+
+class Lost(StoredObjects):
+    """Misses something else than the object, as package revisions do whose repository is gone, and then no longer."""
+
+    missing = 1
+
+    async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Entry, bool]:
+        if self.missing:
+            self.missing -= 1
+            raise NotFound.of(ResourceName("repositories"), "gone")
+        return await super().delete(scope, name, options)
+
+
+async def test_an_object_that_is_there_is_not_given_up_because_something_else_is_missing(api: Api) -> None:
+    kind = replace(repository_definition(), group="test.example", kind="Rock", plural="rocks", validate=None)
+    rocks = Lost(kind, api.store)
+    rocks.register()
+    api.kinds.add([Served(rocks)])
+    path = "/apis/test.example/v1alpha1/namespaces/default/rocks"
+    owner = await made(api, "owner")
+    await made(api, "rock", path, ownerReferences=owned_by(owner))
+
+    await deleted(api, "owner", "Background")
+
+    await until_names(api, [], path)
 
 
 async def test_a_refused_delete_is_repeated_more_and_more_rarely_and_told_in_an_event(api: Api) -> None:
