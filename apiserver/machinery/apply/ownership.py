@@ -27,6 +27,7 @@ from apiserver.machinery.apply.managers import (
     stored_managers,
 )
 from apiserver.machinery.apply.update import updated
+from apiserver.machinery.decode import parse_json
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.rest import WriteOptions
 from krm.meta.conditions import timestamp
@@ -190,8 +191,9 @@ class Ownership:
         if not text:
             return {}
         try:
-            applied = orjson.loads(text)
-        except orjson.JSONDecodeError:
+            applied = parse_json(text.encode()).value
+        except (orjson.JSONDecodeError, BadRequest):
+            # Anybody may write the annotation: what is no configuration, or is nested without end, says nothing.
             return {}
         if not isinstance(applied, dict) or problems_of(applied, self._definition.owned):
             return {}

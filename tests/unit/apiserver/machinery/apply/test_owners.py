@@ -18,11 +18,11 @@ from apiserver.machinery.apply.managers import (
     same_but_times,
     stored_managers,
 )
-from apiserver.machinery.apply.ownership import MAX_MANAGED, Ownership
+from apiserver.machinery.apply.ownership import LAST_APPLIED, MAX_MANAGED, Ownership
 from apiserver.machinery.apply.scale import object_entries, scale_entries
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.rest import WriteOptions
-from krm.meta.errors import RequestEntityTooLarge
+from krm.meta.errors import Conflict, RequestEntityTooLarge
 
 Json = dict[str, Any]
 FIELDS: Json = {"f:data": {"f:k": {}}}
@@ -139,6 +139,22 @@ def test_managers_without_end_are_refused() -> None:
             obj = ownership.apply(obj, config, WriteOptions(field_manager=f"m{number}", operation=APPLY))
 
     assert 5 < len(obj["metadata"]["managedFields"]) < MAX_MANAGED // (500 * 200)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"spec":' * 900 + "1" + "}" * 900, "{", "[]", '{"spec":{"unknown":1}}', '{"spec":1}']
+)
+def test_a_last_applied_annotation_that_makes_no_sense_says_nothing(text: str) -> None:
+    ownership = Ownership(definition(open={"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    envelope = {"apiVersion": "g.io/v1", "kind": "Kind"}
+    deep = text.replace('{"spec":', '{"spec":{"open":', 1) + "}" if text.count("spec") > 1 else text
+    annotated = {"name": "a", "annotations": {LAST_APPLIED: deep}}
+    live: Json = {**envelope, "metadata": annotated, "spec": {"open": {"a": "1"}}}
+    ownership.created(live, WriteOptions(field_manager="x"))
+    config = {**envelope, "metadata": {"name": "a"}, "spec": {"open": {"a": "2"}}}
+
+    with pytest.raises(Conflict, match=r'conflict with "x" using g\.io/v1: \.spec\.open\.a'):
+        ownership.apply(live, config, WriteOptions(field_manager="kubectl", operation=APPLY))
 
 
 def test_a_scale_shows_who_manages_the_number_and_gives_it_back() -> None:
