@@ -30,6 +30,8 @@ Problems = list[Problem[CauseAt]]
 _SAFE_INTEGER: Final = 2**53
 """From here on a number with a fraction part in its text is no integer to kube-apiserver."""
 
+_COMPARED: Final = 1000
+"""Items that ``uniqueItems`` compares with one another; only built-in kinds may have it."""
 _TOLERANCE: Final = 1e-9
 """Share by which a quotient may miss a whole number."""
 
@@ -115,10 +117,6 @@ def _own_problems(value: Any, node: Node) -> Iterator[CauseAt]:
 
 def _repeats(value: list[Any]) -> bool:
     return any(among(item, value[:index]) for index, item in enumerate(value[:_COMPARED]))
-
-
-_COMPARED: Final = 1000
-"""Items that ``uniqueItems`` compares with one another; only built-in kinds may have it."""
 
 
 def among(value: Any, options: list[Any]) -> bool:

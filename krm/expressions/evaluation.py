@@ -147,7 +147,7 @@ class BoundedEvaluator(Evaluator):
     def _spend_on(self, *operands: Any) -> None:
         for value in operands:
             if isinstance(value, str | bytes | list | dict):
-                self._budget.spend(weight(value) // _BULK)
+                self._budget.spend(len(value) // _BULK)
 
     def unary(self, tree: Tree) -> Any:
         operator, operand = tree.children
@@ -244,11 +244,6 @@ class BoundedEvaluator(Evaluator):
 
 
 _NO_ACTIVATION: Final = Activation()
-
-
-def weight(value: Any) -> int:
-    """Return how many characters or items a value has, at its own level."""
-    return len(value)
 
 
 def _member(owner: Any, written: str) -> Any:
