@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from apiserver.resources.custom.own import GROUP, own_definitions
+from krm.generated_files import write_or_check
 
 FOLDER = Path("charts/porch/crds")
 
@@ -35,15 +36,8 @@ def files() -> Mapping[Path, str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files under the working directory, or check them."""
-    stale = [path for path, text in files().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    if "--check" in arguments:
-        for path in stale:
-            sys.stderr.write(f"{path} is stale: run python -m apiserver.crd_files\n")
-        return 1 if stale else 0
-    for path, text in files().items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return 0
+    wanted = {path: text.encode() for path, text in files().items()}
+    return write_or_check(wanted, arguments, command="python -m apiserver.crd_files", present=FOLDER.glob("*.yaml"))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from starlette.types import Scope
 from apiserver.machinery.in_flight import PoolFigures
 from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.request import request_info
+from krm.generated_files import write_or_check
 
 PAGE = Path("docs/reference/metrics.md")
 _PATH = "/apis/porch.kpt.dev/v1alpha1/packagerevisions"
@@ -39,14 +40,7 @@ def render() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page under the working directory, or check it."""
-    if "--check" in arguments:
-        fresh = PAGE.exists() and PAGE.read_text() == render()
-        if not fresh:
-            sys.stderr.write(f"{PAGE} is stale: run python -m apiserver.metrics_reference\n")
-        return 0 if fresh else 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(render())
-    return 0
+    return write_or_check({PAGE: render().encode()}, arguments, command="python -m apiserver.metrics_reference")
 
 
 def _example() -> Metrics:

@@ -12,6 +12,7 @@ from pathlib import Path
 from apiserver.machinery.openapi import OpenApi
 from apiserver.settings import Settings
 from apiserver.standalone import create_server
+from krm.generated_files import write_or_check
 
 FOLDER = Path("openapi")
 
@@ -26,19 +27,8 @@ def documents() -> Mapping[Path, bytes]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the documents under the working directory, or check them."""
-    wanted = documents()
-    present = {path: path.read_bytes() for path in FOLDER.rglob("*.json")}
-    stale = sorted({*wanted, *present} - {path for path in wanted if wanted[path] == present.get(path)})
-    if "--check" in arguments:
-        for path in stale:
-            sys.stderr.write(f"{path} is stale: run python -m apiserver.openapi_documents\n")
-        return 1 if stale else 0
-    for path in present.keys() - wanted.keys():
-        path.unlink()
-    for path, content in wanted.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return 0
+    command = "python -m apiserver.openapi_documents"
+    return write_or_check(documents(), arguments, command=command, present=FOLDER.rglob("*.json"))
 
 
 if __name__ == "__main__":

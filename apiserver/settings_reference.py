@@ -13,6 +13,7 @@ import annotated_types
 from pydantic.fields import FieldInfo
 
 from apiserver.settings import PREFIX, Settings, default_data
+from krm.generated_files import write_or_check
 
 PAGE = Path("docs/reference/settings.md")
 
@@ -35,14 +36,7 @@ def render() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page under the working directory, or check it."""
-    if "--check" in arguments:
-        fresh = PAGE.exists() and PAGE.read_text() == render()
-        if not fresh:
-            sys.stderr.write(f"{PAGE} is stale: run python -m apiserver.settings_reference\n")
-        return 0 if fresh else 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(render())
-    return 0
+    return write_or_check({PAGE: render().encode()}, arguments, command="python -m apiserver.settings_reference")
 
 
 def _row(name: str, field: FieldInfo) -> str:

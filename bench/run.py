@@ -107,7 +107,7 @@ class Bench:
         try:
             ours = Session(server.url, "default", str(server.data / "admin.crt"), str(server.data / "admin.key"))
             with control_plane(self._folder / "control-plane") as real:
-                theirs = real and Session(real.url, "default", *(str(path) for path in real.client_certificate))
+                theirs = Session(real.url, "default", *map(str, real.client_certificate)) if real else None
                 return list(kube_api.rows(kube_api.compare(ours, theirs, calls), calls))
         finally:
             server.stop()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from krm.functions.builtin import Behaviour, Builtin, Option
 from krm.functions.builtins import BUILTINS, PREFIXES
+from krm.generated_files import write_or_check
 
 PAGE = Path("docs/reference/functions.md")
 
@@ -38,14 +39,7 @@ def render(functions: Mapping[str, Builtin] = BUILTINS) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page under the working directory, or check it."""
-    if "--check" in arguments:
-        fresh = PAGE.exists() and PAGE.read_text() == render()
-        if not fresh:
-            sys.stderr.write(f"{PAGE} is stale: run python -m krm.functions.reference\n")
-        return 0 if fresh else 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(render())
-    return 0
+    return write_or_check({PAGE: render().encode()}, arguments, command="python -m krm.functions.reference")
 
 
 def _contents(functions: Sequence[Builtin]) -> Iterator[str]:

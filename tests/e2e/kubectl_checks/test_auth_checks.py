@@ -56,8 +56,8 @@ def test_an_author_may_propose_and_may_not_approve(
     bind(kubectl, "porch-approver", "approver")
     name = author.create(package_revision("deployments", "assets", "v1", init_task()))["metadata"]["name"]
     author.ok("patch", "packagerevision", name, "--type=merge", "-p", '{"spec":{"lifecycle":"Proposed"}}')
-    approval = ("patch", "packagerevision", name, "--subresource=approval", "--type=merge")
-    approval += ("-p", '{"spec":{"lifecycle":"Published"}}')
+    published = '{"spec":{"lifecycle":"Published"}}'
+    approval = ("patch", "packagerevision", name, "--subresource=approval", "--type=merge", "-p", published)
 
     refused = author(*approval)
     approver.ok(*approval)

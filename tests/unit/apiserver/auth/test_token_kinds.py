@@ -333,7 +333,7 @@ class TestServiceAccountTokens:
         forged = [
             jwt.encode(claims, stranger, algorithm="ES256", headers={"kid": key_id}),
             jwt.encode(claims, stranger, algorithm="ES256", headers={"kid": "unknown"}),
-            jwt.encode(claims, None, algorithm="none", headers={"kid": key_id}),
+            jwt.encode(claims, "", algorithm="none", headers={"kid": key_id}),
             jwt.encode(claims, base64.b64encode(public), algorithm="HS256", headers={"kid": key_id}),
             jwt.encode(admin, key, algorithm="ES256", headers={"kid": key_id}),
             f"{head}.{_encoded(admin)}.{signature}",

@@ -1,6 +1,6 @@
 """Records the answers of ``tests/data/kube_schema`` again: the questions stay, the answers are Kubernetes'.
 
-Run as ``python tests/tools/schema_recorder/record.py``; needs Go, and the modules that ``go.sum`` names.
+Run as ``python tests/tools/schema_recorder/record_schema_answers.py``; needs Go, and the modules that ``go.sum`` names.
 """
 
 import json
@@ -20,7 +20,9 @@ def main() -> None:
     """Ask for every case of every file, and write what was answered beside it."""
     for name in ("custom_resources", "generated_resources", "validation_rules"):
         cases = read(name)
-        questions = [{key: case[key] for key in ("schema", "object", "old") if key in case} for case in cases]
+        questions: list[Json] = [
+            {key: case[key] for key in ("schema", "object", "old") if key in case} for case in cases
+        ]
         write(name, [question | found for question, found in zip(questions, answers(questions), strict=True)])
     record_definitions(read("definitions"))
     record_formats(read("formats"))
