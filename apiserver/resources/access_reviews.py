@@ -5,15 +5,12 @@ Source: ``kube-api.md`` 3.6; checks and wording are those of ``authorization.k8s
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel
-
 from apiserver.auth.authorizer import Authorizer
 from apiserver.machinery.apply.ownership import Ownership
-from apiserver.machinery.definition import Definition, Json
+from apiserver.machinery.definition import Json
 from apiserver.machinery.request import RequestInfo
 from apiserver.machinery.rest import Resource, Scope, User, WriteOptions
-from apiserver.machinery.schema import structural_schema
-from apiserver.resources.unstored import unstored
+from apiserver.resources.unstored import review_definition, unstored
 from krm.api.authorization import (
     LocalSubjectAccessReview,
     SelfSubjectAccessReview,
@@ -40,7 +37,7 @@ class SelfSubjectAccessReviews:
     """May the sender do something? Creating one answers it."""
 
     def __init__(self, authorizer: Authorizer) -> None:
-        self.definition = _definition("SelfSubjectAccessReview", SelfSubjectAccessReview)
+        self.definition = review_definition(GROUP, "SelfSubjectAccessReview", SelfSubjectAccessReview)
         self._ownership = Ownership(self.definition)
         self._authorizer = authorizer
 
@@ -60,7 +57,7 @@ class SubjectAccessReviews:
     """May somebody do something? Creating one answers it."""
 
     def __init__(self, authorizer: Authorizer) -> None:
-        self.definition = _definition("SubjectAccessReview", SubjectAccessReview)
+        self.definition = review_definition(GROUP, "SubjectAccessReview", SubjectAccessReview)
         self._ownership = Ownership(self.definition)
         self._authorizer = authorizer
 
@@ -80,7 +77,9 @@ class LocalSubjectAccessReviews:
     """May somebody do something in this namespace? Creating one answers it."""
 
     def __init__(self, authorizer: Authorizer) -> None:
-        self.definition = _definition("LocalSubjectAccessReview", LocalSubjectAccessReview, namespaced=True)
+        self.definition = review_definition(
+            GROUP, "LocalSubjectAccessReview", LocalSubjectAccessReview, namespaced=True
+        )
         self._ownership = Ownership(self.definition)
         self._authorizer = authorizer
 
@@ -113,7 +112,7 @@ class SelfSubjectRulesReviews:
     """What may the sender do in a namespace? Creating one answers it."""
 
     def __init__(self, authorizer: Authorizer) -> None:
-        self.definition = _definition("SelfSubjectRulesReview", SelfSubjectRulesReview)
+        self.definition = review_definition(GROUP, "SelfSubjectRulesReview", SelfSubjectRulesReview)
         self._authorizer = authorizer
 
     async def create(self, scope: Scope, wanted: Json, _options: WriteOptions) -> Entry:
@@ -134,20 +133,6 @@ class SelfSubjectRulesReviews:
         if found.errors:
             status["evaluationError"] = ", ".join(found.errors)
         return unstored({**wanted, "spec": {}, "status": status})
-
-
-def _definition(kind: str, model: type[BaseModel], *, namespaced: bool = False) -> Definition:
-    return Definition(
-        group=GROUP,
-        version="v1",
-        kind=kind,
-        plural=f"{kind.lower()}s",
-        singular=kind.lower(),
-        schema=structural_schema(model),
-        namespaced=namespaced,
-        generation=False,
-        initial={"spec": {}},
-    )
 
 
 def _answer(authorizer: Authorizer, user: User, spec: Json) -> Json:

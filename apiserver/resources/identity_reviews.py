@@ -3,15 +3,12 @@
 Source: ``kube-api.md`` 3.3 and 3.6; the answers are those of ``authentication.k8s.io/v1``.
 """
 
-from pydantic import BaseModel
-
 from apiserver.auth.bearer import BearerTokens, InvalidToken
 from apiserver.auth.identity import AUTHENTICATED, user_info, with_group
 from apiserver.machinery.apply.ownership import Ownership
-from apiserver.machinery.definition import Definition, Json
+from apiserver.machinery.definition import Json
 from apiserver.machinery.rest import Scope, WriteOptions
-from apiserver.machinery.schema import structural_schema
-from apiserver.resources.unstored import unstored
+from apiserver.resources.unstored import review_definition, unstored
 from krm.api.authentication import SelfSubjectReview, TokenReview
 from krm.meta.conditions import timestamp
 from krm.meta.errors import BadRequest
@@ -24,7 +21,7 @@ class SelfSubjectReviews:
     """Who is the sender? Creating one answers it, impersonation included."""
 
     def __init__(self) -> None:
-        self.definition = _definition("SelfSubjectReview", SelfSubjectReview)
+        self.definition = review_definition(GROUP, "SelfSubjectReview", SelfSubjectReview)
 
     async def create(self, scope: Scope, wanted: Json, _options: WriteOptions) -> Entry:
         """Answer; whatever else the body says is ignored."""
@@ -37,7 +34,7 @@ class TokenReviews:
     """Whose token is this? Creating one answers it; the token is neither kept nor logged."""
 
     def __init__(self, tokens: BearerTokens) -> None:
-        self.definition = _definition("TokenReview", TokenReview)
+        self.definition = review_definition(GROUP, "TokenReview", TokenReview)
         self._ownership = Ownership(self.definition)
         self._tokens = tokens
 
@@ -61,17 +58,3 @@ class TokenReviews:
             "audiences": list(identity.audiences),
         }
         return unstored({**wanted, "status": status})
-
-
-def _definition(kind: str, model: type[BaseModel]) -> Definition:
-    return Definition(
-        group=GROUP,
-        version="v1",
-        kind=kind,
-        plural=f"{kind.lower()}s",
-        singular=kind.lower(),
-        schema=structural_schema(model),
-        namespaced=False,
-        generation=False,
-        initial={"spec": {}},
-    )
