@@ -1,5 +1,6 @@
 """Managers of an object: what clients may send, what is stored, what becomes of too many."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -127,6 +128,26 @@ def test_what_became_one_whole_is_owned_as_one() -> None:
 
     assert moved["spec"] == {"map": {"b": "2"}}
     assert [one["manager"] for one in moved["metadata"]["managedFields"]] == ["second"]
+
+
+def test_versions_of_a_kind_share_appliers_and_keep_updaters_apart() -> None:
+    first = definition(map={"type": "object", "additionalProperties": {"type": "string"}})
+    second = dataclasses.replace(first, version="v2")
+    config = {"apiVersion": "g.io/v1", "kind": "Kind", "metadata": {"name": "a"}, "spec": {"map": {"a": "1"}}}
+    applying = WriteOptions(field_manager="m", operation=APPLY)
+    obj = Ownership(first).apply({}, config, applying)
+    for kind, key in ((first, "b"), (second, "c")):
+        changed = {**obj, "spec": {"map": {**obj["spec"]["map"], key: "1"}}, "metadata": dict(obj["metadata"])}
+        assert Ownership(kind).changed(obj, changed, WriteOptions(field_manager="u"))
+        obj = changed
+    again = Ownership(second).apply(obj, {**config, "apiVersion": "g.io/v2"}, applying)
+
+    entries = again["metadata"]["managedFields"]
+    assert [(one["manager"], one["apiVersion"]) for one in entries] == [
+        ("m", "g.io/v2"),
+        ("u", "g.io/v1"),
+        ("u", "g.io/v2"),
+    ]
 
 
 def test_managers_without_end_are_refused() -> None:
