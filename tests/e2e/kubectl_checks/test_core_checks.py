@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from pathlib import Path
 
 from kubectl import Kubectl, needs_kubectl
 from manifests import namespace_object
@@ -14,6 +15,16 @@ def test_row_13_a_config_map_arrives_as_protobuf(kubectl: Kubectl) -> None:
 
     assert kubectl.json("get", "configmap", "a")["data"] == {"k": "v"}
     assert "configmap/a created" in out
+
+
+def test_large_config_maps_arrive_as_protobuf_too(kubectl: Kubectl, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("all work and no play\n" * 10_000)
+    (tmp_path / "bytes").write_bytes(bytes(range(256)) * 400)
+    kubectl.ok("create", "configmap", "large", f"--from-file={tmp_path}")
+
+    stored = kubectl.json("get", "configmap", "large")
+    assert stored["data"] == {"text": (tmp_path / "text").read_text()}
+    assert base64.b64decode(stored["binaryData"]["bytes"]) == (tmp_path / "bytes").read_bytes()
 
 
 def test_row_14_secrets_namespaces_accounts_and_tokens_are_created(kubectl: Kubectl) -> None:
