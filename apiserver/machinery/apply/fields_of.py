@@ -72,10 +72,11 @@ def fitted(fields: Fields, type_: Type) -> Fields:
     """
     found: Fields = {}
     for step, below in fields.items():
-        if below and step != field_set.SELF:
-            inner = _inner_type(step[:2], step[2:], type_)
-            below = {} if inner.shape is Shape.LEAF else fitted(below, inner)  # noqa: PLW2901
-        found[step] = below
+        if not below:
+            found[step] = below
+            continue
+        inner = _inner_type(step[:2], step[2:], type_)
+        found[step] = {} if inner.shape is Shape.LEAF else fitted(below, inner)
     return found
 
 
