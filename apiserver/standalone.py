@@ -5,7 +5,6 @@ Everything is kept in one database (SQLite by default) and one folder; users are
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,31 +12,14 @@ from fastapi import FastAPI
 
 from apiserver.access import Access
 from apiserver.app import create_app
-from apiserver.engine.claims import Claims
-from apiserver.engine.draft_writing import DraftWriter
-from apiserver.engine.function_options import FunctionOptions
-from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
-from apiserver.engine.recording import Recorder
-from apiserver.engine.render_pool import RenderPool
-from apiserver.engine.rendering import (
-    RENDER_CACHE,
-    RENDER_SECONDS,
-    WAITING_RENDERS,
-    CachedRenderer,
-    RendererByWork,
-    ThreadRenderer,
-)
 from apiserver.engine.repositories import RESOURCE as REPOSITORIES
-from apiserver.engine.repositories import Options, Repositories
-from apiserver.engine.service import PackageService
-from apiserver.engine.tasks import StartingContents
 from apiserver.machinery.in_flight import InFlight, Limits
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served, Updater
 from apiserver.memory import settle_long_lived
 from apiserver.metrics_listener import metrics_listener
-from apiserver.resources.config import repository_definition
+from apiserver.packages import Packages
 from apiserver.resources.core_kinds import core_kinds
 from apiserver.resources.custom.controller import CustomResources
 from apiserver.resources.custom.definitions import CustomResourceDefinitions
@@ -49,16 +31,12 @@ from apiserver.resources.namespace_contents import EveryOtherKind
 from apiserver.resources.namespace_deletion import Contents, ContentsOf, NamespaceDeletion, NamespacedObjects
 from apiserver.resources.namespaces import create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
-from apiserver.resources.packagerevisionresources import PackageRevisionResources
-from apiserver.resources.packagerevisions import PackageRevisionApproval, PackageRevisions
 from apiserver.resources.porch import GROUP as PORCH_GROUP
-from apiserver.resources.repositories import RegisteredRepositories
 from apiserver.resources.served_kinds import ServedKinds
 from apiserver.resources.service_accounts import DefaultServiceAccounts
 from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
-from krm.functions.render_cache import RenderCache
 from krm.meta.errors import ResourceName
 from krm.package.yaml_edit_text import EDIT_WAYS
 from storage.sealing import Sealer, load_or_create_key
@@ -91,74 +69,26 @@ class Server:
     metrics: Metrics
 
 
-def served_kinds(
-    store: WatchedStore, service: PackageService, definitions: CustomResourceDefinitions, access: Access
-) -> list[Served]:
-    """Return every built-in resource of standalone mode, with its subresources."""
-    check = stored_namespaces(store)
-    repositories = RegisteredRepositories(StoredObjects(repository_definition(), store, namespace_check=check))
-    revisions = PackageRevisions(store, service, check)
-    return [
-        *core_kinds(store, check, access.account_subresources),
-        *access.served,
-        Served(repositories, {"status": StatusOf(repositories.stored)}),
-        Served(revisions, {"approval": PackageRevisionApproval(revisions, service)}, deleted_as_object=True),
-        Served(PackageRevisionResources(store, service)),
-        Served(definitions, {"status": StatusOf(definitions)}),
-    ]
-
-
 def create_server(settings: Settings) -> Server:
     """Wire a standalone server; nothing is opened before the application's lifespan begins."""
     shutdown = asyncio.Event()
-    database = (
-        postgres_database(settings.database)
-        if settings.database.startswith("postgres")
-        else sqlite_database(settings.data / "porch.db")
-    )
-    sealer = Sealer(load_or_create_key(settings.secret_key))
-    store = WatchedStore(database, sealer)
-    pool = ThreadPoolExecutor(settings.git_threads, thread_name_prefix="work")
-    index = PackageIndex()
-    recorder = Recorder(store, index)
-    claims = Claims()
-    options = Options(
-        folder=settings.data / "clones",
-        sync_interval=settings.sync_interval,
-        git_timeout=settings.git_timeout,
-        push_drafts=settings.push_drafts,
-        max_parallel_syncs=settings.max_parallel_syncs,
-    )
-    repositories = Repositories(store, index, recorder, claims, options, pool)
-    starting = StartingContents(store, repositories, settings.data / "upstreams", settings.git_timeout)
-    functions = FunctionOptions(
-        executables=settings.function_executables,
-        container_runtime=settings.container_runtime,
-        schema_directory=settings.schema_directory,
-        environment=settings.function_environment,
-    )
-    workers = RenderPool(functions, size=settings.render_workers, waiting=WAITING_RENDERS, seconds=RENDER_SECONDS)
-    renderer = RendererByWork(
-        quick=ThreadRenderer(pool, functions.runner()),
-        slow=CachedRenderer(pool, workers, RenderCache(RENDER_CACHE)),
-    )
-    service = PackageService(
-        store,
-        index,
-        recorder,
-        repositories,
-        claims,
-        renderer,
-        starting,
-        DraftWriter(recorder, repositories, settings.push_drafts),
-    )
-    definitions = CustomResourceDefinitions(store, own_definitions())
+    store = create_store(settings)
+    check = stored_namespaces(store)
     metrics = create_metrics(store)
-    access = Access(settings, store, stored_namespaces(store), metrics)
-    served = served_kinds(store, service, definitions, access)
-    register(store, served, index, repositories, access)
+    access = Access(settings, store, check, metrics)
+    packages = Packages(settings, store, check)
+    definitions = CustomResourceDefinitions(store, own_definitions())
+    served = [
+        *core_kinds(store, check, access.account_subresources),
+        *access.served,
+        *packages.served,
+        Served(definitions, {"status": StatusOf(definitions)}),
+    ]
+    register(served)
+    packages.follow()
+    access.follow(store)
     kinds = ServedKinds(served)
-    custom = CustomResources(store, definitions, kinds, stored_namespaces(store), built_in={str(REPOSITORIES)})
+    custom = CustomResources(store, definitions, kinds, check, built_in={str(REPOSITORIES)})
     background = [
         custom.run,
         GarbageCollector(store, kinds, core_events(served)).run,
@@ -182,7 +112,6 @@ def create_server(settings: Settings) -> Server:
         body_limit=settings.body_limit,
         request_seconds=settings.request_timeout,
     )
-
     kinds.publish_to(machinery.replace)
 
     @asynccontextmanager
@@ -192,7 +121,7 @@ def create_server(settings: Settings) -> Server:
         await create_protected_namespaces(store)
         await access.start()
         await custom.start()
-        repositories.start()
+        packages.start()
         tasks = [asyncio.create_task(run()) for run in background]
         try:
             yield
@@ -200,18 +129,23 @@ def create_server(settings: Settings) -> Server:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await repositories.stop()
+            await packages.stop()
             await store.stop()
-            await workers.close()
+            await packages.close()
             await access.close()
-            pool.shutdown(wait=False, cancel_futures=True)
 
-    return Server(
-        create_app(machinery, machinery.routes(), lifespan),
-        shutdown,
-        [*served, *custom.served_from_the_start()],
-        metrics,
+    app = create_app(machinery, machinery.routes(), lifespan)
+    return Server(app, shutdown, [*served, *custom.served_from_the_start()], metrics)
+
+
+def create_store(settings: Settings) -> WatchedStore:
+    """Return the object store of the configured database; it is opened by its ``start``."""
+    database = (
+        postgres_database(settings.database)
+        if settings.database.startswith("postgres")
+        else sqlite_database(settings.data / "porch.db")
     )
+    return WatchedStore(database, Sealer(load_or_create_key(settings.secret_key)))
 
 
 def limits(settings: Settings) -> Limits:
@@ -233,18 +167,12 @@ def create_metrics(store: WatchedStore) -> Metrics:
     return metrics
 
 
-def register(
-    store: WatchedStore, served: Sequence[Served], index: PackageIndex, repositories: Repositories, access: Access
-) -> None:
-    """Tell the store of every stored kind, and who follows their events."""
+def register(served: Sequence[Served]) -> None:
+    """Tell the store of every stored kind; its resources know which store that is."""
     for one in served:
         stored = getattr(one.resource, "stored", one.resource)
         if isinstance(stored, StoredObjects):
             stored.register()
-    store.register(RESOURCE, revision_fields)
-    store.observe(RESOURCE, index.observe)
-    store.observe(REPOSITORIES, repositories.observe)
-    access.follow(store)
 
 
 def core_events(served: Sequence[Served]) -> Updater:
