@@ -40,9 +40,11 @@ def porch(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Asked"]:
     """A Porch that was given the prelude."""
     process = PorchProcess(tmp_path_factory.mktemp("differential") / "data")
     process.start()
-    with Asked(process) as asked:
-        yield asked
-    process.stop()
+    try:
+        with Asked(process) as asked:
+            yield asked
+    finally:
+        process.stop()
 
 
 class Asked:
