@@ -136,6 +136,7 @@ class Metrics:
         }
         self._authorizations = {result: self.authorizations.labels(result) for result in ("allowed", "denied", "error")}
         self._series: dict[tuple[str, ...], _RequestSeries] = {}
+        self._known: dict[tuple[tuple[object, ...], int, bool], _RequestSeries] = {}
 
     def read_in_flight(self, read: Callable[[], Iterable[PoolFigures]]) -> None:
         """Show the pools of requests under way."""
@@ -182,16 +183,33 @@ class Metrics:
 
     def record(self, info: RequestInfo, scope: Scope, *, code: int, seconds: float, size: int) -> None:
         """Count a request that is answered; ``size`` is the body's, in bytes."""
-        labels = _labels(info, scope)
-        dry_run = "All" if b"dryRun=All" in scope["query_string"] else ""
-        key = (*labels, str(code), dry_run)
-        series = self._series.get(key)
+        dry_run = b"dryRun=All" in scope["query_string"]
+        key = (
+            info.verb,
+            info.group,
+            info.version,
+            info.resource,
+            info.subresource,
+            not info.name,
+            info.namespace is None,
+        )
+        series = self._known.get((key, code, dry_run))
         if series is None:
-            series = self._series[key] = _RequestSeries(self, labels, str(code), dry_run)
+            series = self._series_of(_labels(info, scope), str(code), "All" if dry_run else "")
+            # The labels of the others depend on more than the key.
+            if info.resource and info.verb != "patch":
+                self._known[key, code, dry_run] = series
         series.requests.inc()
         if info.verb != "watch":
             series.seconds.observe(seconds)
             series.sizes.observe(size)
+
+    def _series_of(self, labels: tuple[str, ...], code: str, dry_run: str) -> "_RequestSeries":
+        key = (*labels, code, dry_run)
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = _RequestSeries(self, labels, code, dry_run)
+        return series
 
 
 class Measured:
