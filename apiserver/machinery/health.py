@@ -55,7 +55,8 @@ class Health:
 
     def routes(self) -> list[Route]:
         """Return the routes: each endpoint, each check of each endpoint, ``/version``, ``/`` and ``/index.html``."""
-        routes = [Route("/version", self._serve_version, methods=["GET"])]
+        # Some clients ask with the slash, and kube-apiserver answers both.
+        routes = [Route(path, self._serve_version, methods=["GET"]) for path in ("/version", "/version/")]
         for endpoint, checks in self._endpoints.items():
             routes.append(Route(f"/{endpoint}", _all_checks(endpoint, checks), methods=["GET"]))
             routes += [Route(f"/{endpoint}/{name}", _one_check(name, check)) for name, check in checks.items()]

@@ -174,7 +174,8 @@ async def test_shutdown_makes_the_server_unready_only() -> None:
 async def test_version_and_index_are_indented_json() -> None:
     async with client() as http:
         version = await http.get("/version")
+        slashed = await http.get("/version/")
         index = await http.get("/")
 
-    assert version.text == '{\n  "gitVersion": "v1.34.0"\n}\n'
+    assert version.text == slashed.text == '{\n  "gitVersion": "v1.34.0"\n}\n'
     assert {"/apis", "/readyz", "/version", "/livez/ping"} <= set(index.json()["paths"])
