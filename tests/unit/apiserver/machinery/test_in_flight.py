@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from apiserver.machinery.in_flight import InFlight, Limits
 from apiserver.machinery.request import RequestInfo, request_info
@@ -18,6 +20,19 @@ WATCH = request_info("GET", "/api/v1/namespaces/default/configmaps", {"watch": [
 PACKAGE = request_info("PUT", "/apis/porch.kpt.dev/v1alpha1/namespaces/default/packagerevisions/a", {})
 MICROSECOND = 1e-6
 
+under_way_tasks: set["asyncio.Task[None]"] = set()
+"""Requests of the test that runs: the loop itself holds its tasks weakly, and one that is let go of ends early."""
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def requests_end_with_their_test() -> AsyncIterator[None]:
+    yield
+    tasks = list(under_way_tasks)
+    under_way_tasks.clear()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
 
 class Held:
     """A request that stays under way until it is released."""
@@ -26,6 +41,7 @@ class Held:
         self._release = asyncio.Event()
         self.entered = asyncio.Event()
         self.task = asyncio.create_task(self._run(in_flight, user, info))
+        under_way_tasks.add(self.task)
 
     async def _run(self, in_flight: InFlight, user: User, info: RequestInfo) -> None:
         async with in_flight.turn(user, info):
