@@ -102,13 +102,16 @@ class Bench:
 
     def kubernetes(self) -> list[Row]:
         """Core objects, beside a real kube-apiserver where one is built."""
-        calls = kube_api.SHORT if self._sizes is m.SHORT else kube_api.FULL
+        short = self._sizes is m.SHORT
+        calls = kube_api.SHORT if short else kube_api.FULL
+        load = stress_rows.FAN_OUT_SHORT if short else stress_rows.FAN_OUT_FULL
         server = self._start("kubernetes")
         try:
             ours = Session(server.url, "default", str(server.data / "admin.crt"), str(server.data / "admin.key"))
             with control_plane(self._folder / "control-plane") as real:
                 theirs = Session(real.url, "default", *map(str, real.client_certificate)) if real else None
-                return list(kube_api.rows(kube_api.compare(ours, theirs, calls), calls))
+                rows = list(kube_api.rows(kube_api.compare(ours, theirs, calls), calls))
+                return [*rows, stress_rows.fan_out_row(server, real, load)]
         finally:
             server.stop()
 
