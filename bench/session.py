@@ -1,5 +1,6 @@
 """One kept HTTPS connection to a Porch, and the bodies that the load programs send."""
 
+import argparse
 import http.client
 import json
 import ssl
@@ -85,6 +86,20 @@ def new_revision(repository: str, package: str) -> Json:
             "tasks": [{"type": "init", "init": {"description": "bench"}}],
         },
     }
+
+
+def watch_options(description: str | None) -> argparse.Namespace:
+    """Read the command line of a program that watches, and that writes in a process of its own."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("url")
+    parser.add_argument("namespace")
+    parser.add_argument("watchers", type=int)
+    parser.add_argument("rate", type=float)
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("--cert", required=True)
+    parser.add_argument("--key", required=True)
+    parser.add_argument("--write", action="store_true", help="be the writer")
+    return parser.parse_args()
 
 
 def percentile(values: list[float], quantile: float) -> float:

@@ -17,7 +17,7 @@ import urllib.parse
 from typing import cast
 
 import uvloop
-from session import Session, percentile
+from session import Session, percentile, watch_options
 
 STAMP = "bench.example/stamp"
 SEEN = re.compile(rb'"bench\.example/stamp":"(\d+)"')
@@ -112,16 +112,7 @@ def delays(watchers: list[Watcher], times: list[tuple[int, int]], took: float) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
-    parser.add_argument("namespace")
-    parser.add_argument("watchers", type=int)
-    parser.add_argument("rate", type=float)
-    parser.add_argument("seconds", type=float)
-    parser.add_argument("--cert", required=True)
-    parser.add_argument("--key", required=True)
-    parser.add_argument("--write", action="store_true", help="be the writer")
-    options = parser.parse_args()
+    options = watch_options(__doc__)
     if options.write:
         write_events(options)
     else:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import uvloop
-from session import percentile
+from session import percentile, watch_options
 
 REVISION = re.compile(rb'"resourceVersion":"(\d+)"')
 OBJECTS = 50
@@ -267,16 +267,7 @@ def difference(watcher: Watcher, expected: "array[int]") -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
-    parser.add_argument("namespace")
-    parser.add_argument("watchers", type=int)
-    parser.add_argument("rate", type=float)
-    parser.add_argument("seconds", type=float)
-    parser.add_argument("--cert", required=True)
-    parser.add_argument("--key", required=True)
-    parser.add_argument("--write", action="store_true", help="be the writer")
-    options = parser.parse_args()
+    options = watch_options(__doc__)
     if options.write:
         write_events(options)
     else:
