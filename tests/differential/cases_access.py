@@ -29,6 +29,13 @@ from sends import (
 
 _BOB = acting_as("bob")
 _A = f"{CONFIG_MAPS}/a"
+_READ_A = {
+    "apiGroups": [""],
+    "resources": ["configmaps"],
+    "resourceNames": ["a"],
+    "verbs": ["get", "list", "watch"],
+}
+"""A rule that allows to read one ConfigMap."""
 _READER = (post(ROLES, role()), post(BINDINGS, binding()), get(CONFIG_MAPS, headers=_BOB, until=200))
 
 
@@ -95,38 +102,14 @@ IMPERSONATION = [
     _as_bob(
         "watches by name as he may",
         get(query(CONFIG_MAPS, watch="1", timeoutSeconds="1", fieldSelector="metadata.name=a")),
-        post(
-            ROLES,
-            role(
-                rules=[
-                    {
-                        "apiGroups": [""],
-                        "resources": ["configmaps"],
-                        "resourceNames": ["a"],
-                        "verbs": ["get", "list", "watch"],
-                    }
-                ]
-            ),
-        ),
+        post(ROLES, role(rules=[_READ_A])),
         post(BINDINGS, binding()),
         Send("GET", _A, headers=_BOB, until=404),
     ),
     _as_bob(
         "lists all where he may see one",
         get(CONFIG_MAPS),
-        post(
-            ROLES,
-            role(
-                rules=[
-                    {
-                        "apiGroups": [""],
-                        "resources": ["configmaps"],
-                        "resourceNames": ["a"],
-                        "verbs": ["get", "list", "watch"],
-                    }
-                ]
-            ),
-        ),
+        post(ROLES, role(rules=[_READ_A])),
         post(BINDINGS, binding()),
         Send("GET", _A, headers=_BOB, until=404),
     ),
