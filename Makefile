@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fuzz fidelity bench stress requirements tools controlplane test-clients record-answers
+.PHONY: help install run demo test check fuzz fidelity bench stress soak requirements tools controlplane test-clients record-answers
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -29,23 +29,26 @@ help: ## list the targets
 
 install: $(VENV)/.run ## .venv with the pinned requirements and bin/porch
 
-run: $(VENV)/.run ## a standalone server until Ctrl-C
-	@exec $(BIN)/porch serve $(SERVER)
+run: $(VENV)/.run ## a standalone server with its controllers until Ctrl-C
+	@exec $(BIN)/porch serve --controllers $(SERVER)
 
 demo: $(VENV)/.run ## the life of a package, each command with its output
 	@exec $(BIN)/porch demo $(SERVER)
 
-test: $(VENV)/.dev tools ## every test
-	$(BIN)/pytest $(ARGS)
+test: $(VENV)/.dev tools ## every test, in two halves side by side; ARGS="tests/unit -k gates": some, one after the other
+	$(if $(ARGS),$(BIN)/pytest $(ARGS),$(BIN)/python tests/halves.py)
 
 check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy apiserver krm migrations storage tests $(wildcard bench)
+	$(BIN)/mypy apiserver controllers krm migrations storage tests $(wildcard bench)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m apiserver.settings_reference --check
+	$(BIN)/python -m controllers.settings_reference --check
 	$(BIN)/python -m apiserver.metrics_reference --check
+	$(BIN)/python -m controllers.metrics_reference --check
 	$(BIN)/python -m apiserver.openapi_documents --check
+	$(BIN)/python -m apiserver.api_reference --check
 	$(BIN)/python -m apiserver.crd_files --check
 	$(BIN)/python -m krm.functions.reference --check
 
@@ -60,6 +63,15 @@ bench: $(VENV)/.dev tools ## the measurements of docs/benchmarks.md
 
 stress: $(VENV)/.dev tools ## watches that break and stall, two minutes; ARGS=--short: some seconds
 	$(BIN)/python bench/run.py --only stress --check $(ARGS)
+
+KILLS ?= 200
+SOAK_SECONDS ?= 1200
+CONTEST_SECONDS ?= 300
+
+soak: $(VENV)/.dev tools ## KILLS sudden deaths under a mixed load, then SOAK_SECONDS of one, then CONTEST_SECONDS of controllers: 45 minutes in all
+	$(BIN)/python tests/soak/kill_run.py --kills $(KILLS)
+	$(BIN)/python tests/soak/endurance_run.py --seconds $(SOAK_SECONDS)
+	$(BIN)/python tests/soak/contest_run.py --seconds $(CONTEST_SECONDS)
 
 requirements: $(VENV)/.dev ## resolve requirements/*.txt anew from pyproject.toml
 	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.txt pyproject.toml
@@ -98,7 +110,7 @@ CLIENTS := clients clients-newest helm helm-4
 KUBECTLS := kubectl kubectl-1.28 kubectl-1.37
 
 test-clients: $(VENV)/.dev tools $(addprefix $(BUILD)/,$(CLIENTS) $(KUBECTLS)) ## other people's clients, built from Go modules
-	$(BIN)/pytest tests/clients/test_go_clients.py tests/clients/test_helm.py $(ARGS)
+	$(BIN)/pytest tests/clients/test_go_clients.py tests/clients/test_go_collisions.py tests/clients/test_helm.py $(ARGS)
 	for kubectl in $(KUBECTLS); do \
 	  KUBECTL='$(CURDIR)/$(BUILD)/'$$kubectl $(BIN)/pytest tests/e2e/kubectl_checks $(ARGS) || exit 1; done
 
@@ -134,7 +146,7 @@ $(VENV)/.run: requirements/build.txt requirements/run.txt pyproject.toml | $(VEN
 	$(PIP) install --require-hashes --requirement requirements/build.txt --requirement requirements/run.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@# Where Python is told not to write bytecode, every start of bin/porch would compile the sources anew.
-	$(BIN)/python -m compileall -q apiserver krm migrations storage
+	$(BIN)/python -m compileall -q apiserver controllers krm migrations storage
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt | $(VENV)/.run

@@ -4,6 +4,7 @@ Loads only what the command line names: those who render a package on a laptop n
 libraries to be imported.
 """
 
+import os
 import signal
 import sys
 from importlib import import_module
@@ -12,12 +13,22 @@ from typing import Any
 import click
 
 _SERVER = "apiserver.commands:cli"
+_CONTROLLERS = "controllers"
+"""A program of its own, which takes this process's place."""
 _COMMANDS = {
     "serve": (_SERVER, "Run a standalone server, no cluster needed, until Ctrl-C."),
     "issue": (_SERVER, "Print a kubeconfig for another user of a standalone server."),
+    "backup": (_SERVER, "Copy what a standalone server keeps, while it runs."),
+    "restore": (_SERVER, "Put such a copy in place."),
+    "rebuild": (_SERVER, "Compare the database with Git, or have all of Git read again."),
+    "controllers": (_CONTROLLERS, "Keep PackageVariants true, as a client of an API server, until Ctrl-C."),
     "demo": (_SERVER, "Tell the life of a package with kubectl and git."),
     "fn": ("krm.cli.fn:cli", "Run functions on packages in local folders."),
     "pkg": ("krm.cli.pkg:cli", "Start, compare, update and merge packages in local folders."),
+    "variants": (
+        "krm.cli.variants:cli",
+        "Look at the drafts of PackageVariants: what they change, and why they exist.",
+    ),
 }
 """Name → the object (``module:name``) that has the command, or is the group, and what it does."""
 _ANYTHING = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -44,6 +55,8 @@ class _Porch(click.Group):
 
 
 def _forward(place: str, name: str, rest: tuple[str, ...]) -> Any:
+    if place == _CONTROLLERS:
+        os.execv(sys.executable, [sys.executable, "-I", "-m", "controllers", *rest])  # noqa: S606 # no shell is wanted
     module, _, attribute = place.partition(":")
     command: Any = getattr(import_module(module), attribute)
     if place == _SERVER:

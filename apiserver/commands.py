@@ -3,6 +3,7 @@
 They choose a composition root, give it the settings, and turn expected failures into one sentence and an exit code.
 """
 
+import asyncio
 import datetime as dt
 import functools
 import os
@@ -25,6 +26,8 @@ from apiserver.logs import configure_logging
 from apiserver.settings import PREFIX, Authorization, PushDrafts, Settings
 from storage.interfaces import StoreUnavailable
 
+EXIT_DIFFERENT = 1
+"""What was compared differs."""
 EXIT_USAGE = 2
 EXIT_REFUSED = 3
 """The server did not start, for a reason that the message names."""
@@ -48,6 +51,7 @@ cli = typer.Typer(
 )
 
 Data = Annotated[Path | None, typer.Option(help="Directory for everything the server keeps.", file_okay=False)]
+DatabaseUrl = Annotated[str | None, typer.Option(help="postgresql://…; default: SQLite under --data.")]
 Port = Annotated[int | None, typer.Option(help="TCP port of the HTTPS API; 0 takes a free one.")]
 
 
@@ -59,7 +63,7 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     push_drafts: Annotated[PushDrafts | None, typer.Option(help="When drafts go to the remote.")] = None,
     sync_interval: Annotated[float | None, typer.Option(help="Seconds between two looks at a remote.")] = None,
-    database_url: Annotated[str | None, typer.Option(help="postgresql://…; default: SQLite under --data.")] = None,
+    database_url: DatabaseUrl = None,
     authorization: Annotated[Authorization | None, typer.Option(help="What known users may do.")] = None,
     anonymous_auth: Annotated[bool | None, typer.Option(help="Let in requests without credentials.")] = None,
     audit_log: Annotated[Path | None, typer.Option(help="File that records who asked for what.")] = None,
@@ -67,6 +71,7 @@ def serve(
     metrics_port: Annotated[
         int | None, typer.Option(help="TCP port for /metrics over plain HTTP; default: none.")
     ] = None,
+    controllers: Annotated[bool | None, typer.Option(help="Run the controllers as a child process.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
 ) -> None:
     """Run a standalone server, no cluster needed, until Ctrl-C.
@@ -88,9 +93,10 @@ def serve(
         token_file=token_file,
         audit_log=audit_log,
         metrics_port=metrics_port,
+        controllers=controllers,
         log_level=log_level,
     )
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     try:
         serving.run(functools.partial(standalone.serve, settings, announce=announce(settings)))
     except _EXPECTED as error:
@@ -126,6 +132,71 @@ def issue(
         _refuse(str(error), EXIT_REFUSED)
 
 
+@cli.command()
+def rebuild(
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Only compare, and change nothing.")] = False,
+    data: Data = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Compare the database with Git (--check), or have the server read all of Git again.
+
+    --check may run beside the server; it ends with 1 when something differs, and with 3 when a remote cannot be read. Without
+    it, the server must be stopped: its next start reads everything and repairs what differs. A running server does that
+    for one repository with: kubectl annotate repository NAME porch.kpt.dev/sync=now
+    """
+    from apiserver import rebuild as rebuilding
+
+    settings = _settings(data=data, database_url=database_url)
+    try:
+        if not check:
+            number = rebuilding.read_again(settings)
+            typer.echo(f"The next start reads {number} repositories from Git in full.")
+            return
+        report = asyncio.run(rebuilding.check(settings, typer.echo))
+    except StoreUnavailable as error:
+        _refuse(str(error), EXIT_REFUSED)
+    if report.mismatches:
+        raise typer.Exit(EXIT_DIFFERENT)
+    if report.unread:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+@cli.command()
+def backup(
+    folder: Annotated[Path, typer.Argument(help="Directory to write to; made when missing.")],
+    *,
+    data: Data = None,
+) -> None:
+    """Copy the database, the keys and the certificates of a standalone server that may be running."""
+    from apiserver import backups
+
+    try:
+        copied = backups.back_up(_settings(data=data), folder)
+    except backups.EXPECTED as error:
+        _refuse(str(error), EXIT_REFUSED)
+    typer.echo(f"{len(copied)} files in {folder}: {', '.join(copied)}")
+
+
+@cli.command()
+def restore(
+    folder: Annotated[Path, typer.Argument(help="Directory that porch backup wrote.")],
+    *,
+    data: Data = None,
+) -> None:
+    """Put a backup in the place of what the data directory holds; the server must be stopped.
+
+    What was published or pushed after the backup comes back from Git at the next start.
+    """
+    from apiserver import backups
+
+    try:
+        restored = backups.restore(_settings(data=data), folder)
+    except backups.EXPECTED as error:
+        _refuse(str(error), EXIT_REFUSED)
+    typer.echo(f"{len(restored)} files restored: {', '.join(restored)}")
+
+
 def announce(settings: Settings) -> serving.Announce:
     """Return what prints, once the server answers, where it is and what to type next."""
 
@@ -157,6 +228,8 @@ def _settings(**given: Any) -> Settings:
 
 def _option(location: tuple[int | str, ...]) -> str:
     name = ".".join(str(part) for part in location)
+    if name.isupper():
+        return name  # one of OpenTelemetry's variables
     return f"--{name.replace('_', '-')} (or {PREFIX}{name.upper()})"
 
 

@@ -1,50 +1,21 @@
-"""Where log lines go: one JSON object per line on stderr, for our own messages and for libraries'.
+"""What the server's log lines say of the request that they belong to; how they are written is in ``krm/logs.py``."""
 
-Called once by the process's entry point; everything else asks structlog for a logger.
-"""
+from typing import Any, Literal
 
-import logging
-import sys
-from typing import Any
-
-import orjson
 import structlog
 
-_QUIET = ("alembic", "asyncio", "dulwich", "uvicorn")
-"""Libraries whose warnings matter and whose chatter does not."""
+from apiserver.machinery.request import RequestInfo
+from krm import logs
 
 
-def configure_logging(level: str) -> None:
-    """Send every message of at least ``level`` (debug, info, warning, error) to stderr as JSON."""
-    threshold = logging.getLevelNamesMapping()[level.upper()]
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_encode)],
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
-        cache_logger_on_first_use=True,
-    )
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                structlog.processors.JSONRenderer(lambda value, **_: _encode(value).decode()),
-            ],
-        )
-    )
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(threshold)
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
+def configure_logging(level: str, form: Literal["json", "console"] = "json") -> None:
+    """Send every message of at least ``level`` (debug, info, warning, error) to stderr."""
+    logs.configure_logging(level, form, [_spell_out])
 
 
-def _encode(value: Any, **_: Any) -> bytes:
-    return orjson.dumps(value, default=str)
+def _spell_out(_logger: Any, _name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Say of a request what it asked for. Only lines that are written pay for it, not every request."""
+    asked = event.pop("asked", None)
+    if isinstance(asked, RequestInfo):
+        event.update(verb=asked.verb, object=asked.target)
+    return event

@@ -31,11 +31,15 @@ DRAIN = 3
 """Seconds of those for requests to finish; the application's own stop has the rest."""
 MARGIN = 0.3
 """Seconds kept back from STOP_WITHIN for the interpreter to leave."""
+FILES = 65_536
+"""Files that may be open besides connections, where the system allows so many."""
 BACKLOG = 1024
 """Connections that wait to be accepted."""
 
 Announce = Callable[[int, Files], None]
 """Told the port and the files of the data directory once requests are answered."""
+BeforeStop = Callable[[], Coroutine[Any, Any, None]]
+"""Awaited when the server was told to stop and still answers; takes little of the time that there is."""
 
 log = structlog.get_logger()
 
@@ -56,6 +60,7 @@ async def serve(
     shutdown: asyncio.Event,
     *,
     announce: Announce | None = None,
+    before_stop: BeforeStop | None = None,
 ) -> None:
     """Serve ``app`` over HTTPS until SIGTERM or SIGINT, or until ``shutdown`` is set by anyone.
 
@@ -74,7 +79,8 @@ async def serve(
         files = ensure_certificates(settings.data, port, settings.host)
         _raise_file_limit(settings.max_connections)
         tls = ReloadingTls(files, partial(ensure_certificates, settings.data, port, settings.host))
-        server = _Server(_configure(app, settings, tls.context), shutdown, announce and (lambda: announce(port, files)))
+        config = _configure(app, settings, tls.context)
+        server = _Server(config, shutdown, announce and (lambda: announce(port, files)), before_stop)
         # The lifespan runs here and not in uvicorn, which would turn its failures into log lines; signals are
         # taken over around it, so that one that comes while the application starts or ends is heeded too.
         with server.capture_signals():
@@ -91,10 +97,17 @@ async def serve(
 class _Server(uvicorn.Server):
     """uvicorn's server with our way to stop."""
 
-    def __init__(self, config: uvicorn.Config, shutdown: asyncio.Event, announce: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        shutdown: asyncio.Event,
+        announce: Callable[[], None] | None,
+        before_stop: BeforeStop | None,
+    ) -> None:
         super().__init__(config)
         self._shutdown = shutdown
         self._announce = announce
+        self._before_stop = before_stop
         self._loop = asyncio.get_running_loop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -111,6 +124,8 @@ class _Server(uvicorn.Server):
         """Tell the application first, so that watches end by themselves, then drain."""
         self._shutdown.set()
         log.info("stopping")
+        if self._before_stop is not None:
+            await self._before_stop()
         await super().shutdown(sockets=sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 # the signature is uvicorn's
@@ -179,9 +194,11 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _raise_file_limit(connections: int) -> None:
-    """Allow a descriptor per connection and some for files; the usual soft limit of 1,024 is for ``select``."""
+    """Allow a descriptor per connection and what the system allows for files; the usual soft limit of 1,024 is for ``select``.
+
+    A clone in use has its packs open, up to some twenty; a thousand busy repositories need as many thousand.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + 512
+    wanted = connections + FILES if hard == resource.RLIM_INFINITY else min(connections + FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "PORCH_"
@@ -84,12 +84,41 @@ class Settings(BaseSettings):
     sync_interval: Seconds = Field(
         default=60.0,
         description="Seconds between two looks at the remote of a registered repository, after which changes made by others "
-        "show up.",
+        "show up. With a schedule (`spec.sync.schedule`) the looks only check that the remote answers.",
+    )
+    full_sync_interval: Seconds = Field(
+        default=3600.0,
+        description="Seconds after which a repository without a schedule is due for its next full sync: `lastFullSyncTime` and "
+        "`nextFullSyncTime` in its status.",
     )
     max_parallel_syncs: int = Field(default=4, ge=1, le=64, description="Repositories synchronised at the same time.")
     git_timeout: Seconds = Field(
         default=60.0,
         description="Seconds one exchange with a Git remote may take (connect, fetch, push) before it is given up.",
+    )
+    upstream_clones_size: int = Field(
+        default=2 * 1024**3,
+        ge=64 * 1024**2,
+        le=1024**5,
+        description="Bytes of all clones that are kept of repositories which are not registered but cloned from by address. "
+        "Beyond it those not used for longest are removed; also the largest pack that such a remote may send.",
+    )
+    denied_networks: list[IPvAnyNetwork] = Field(
+        default=[],
+        max_length=100,
+        description='Networks that no Git remote may be in, as a JSON list: `["10.0.0.0/8", "fd00::/8"]`. Whoever may register a '
+        "repository chooses where the server connects to, so name what it must not reach. Link-local addresses (among "
+        "them the metadata services of clouds), multicast and unspecified ones are denied in any case.",
+    )
+    local_repositories: bool = Field(
+        default=True,
+        description="Allow `file://` addresses: repositories that are directories of the server's machine. Turn it off where those "
+        "who register repositories may not read, or write, what the server can.",
+    )
+    ssh_known_hosts: Path | None = Field(
+        default=None,
+        description="File in OpenSSH's known_hosts format with the keys of SSH hosts, for Secrets that hold no `known_hosts` of "
+        "their own. It is read at each use. Empty: none, and a host is talked to only when the Secret vouches for it.",
     )
     git_threads: int = Field(default=16, ge=2, le=256, description="Threads for Git work, shared by all repositories.")
     render_workers: int = Field(
@@ -203,6 +232,11 @@ class Settings(BaseSettings):
         le=100_000,
         description="Open watches; one user has at most half. Further ones are answered 429.",
     )
+    controllers: bool = Field(
+        default=False,
+        description="Run the controllers, too: as a process of their own that is started with the server, started again when it "
+        "dies, and ended with the server. Its settings are the variables `PORCH_CONTROLLERS_…`, see controllers-settings.md.",
+    )
     metrics_port: int | None = Field(
         default=None,
         ge=0,
@@ -218,11 +252,45 @@ class Settings(BaseSettings):
         "would break their next request.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe messages that are logged, as JSON lines on stderr."
+        default="info", description="Least severe messages that are logged, on stderr."
+    )
+    log_format: Literal["json", "console"] = Field(
+        default="json", description="How messages are logged: a JSON object a line, or text for people."
+    )
+    otel_exporter_otlp_endpoint: str = Field(
+        default="",
+        validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT",
+        pattern=r"^(https?://[^\s@?#]+)?$",
+        description="Address of an OpenTelemetry collector that traces are sent to, by OTLP over HTTP (`/v1/traces` is added). Empty: no "
+        "traces. Needs the extra `pyporch[telemetry]`.",
+    )
+    otel_exporter_otlp_headers: SecretStr = Field(
+        default=SecretStr(""),
+        validation_alias="OTEL_EXPORTER_OTLP_HEADERS",
+        description="Headers of what is sent to the collector: `name=value,name=value`, percent-encoded.",
+    )
+    otel_service_name: str = Field(
+        default="porch",
+        validation_alias="OTEL_SERVICE_NAME",
+        max_length=255,
+        description="How traces name this server.",
+    )
+    otel_traces_sampler_arg: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        validation_alias="OTEL_TRACES_SAMPLER_ARG",
+        description="Share of the requests that are traced; one that belongs to a trace of its client's does as that says.",
     )
 
     @field_validator(
-        "data", "secret_key_file", "schema_directory", "token_file", "service_account_key_file", "audit_log"
+        "data",
+        "secret_key_file",
+        "schema_directory",
+        "token_file",
+        "service_account_key_file",
+        "audit_log",
+        "ssh_known_hosts",
     )
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
@@ -237,6 +305,11 @@ class Settings(BaseSettings):
             if not program.is_absolute():
                 raise ValueError(f"the program {program} for {image} must be an absolute path")
         return value
+
+    @property
+    def traces(self) -> bool:
+        """Whether traces are collected."""
+        return bool(self.otel_exporter_otlp_endpoint)
 
     @property
     def database(self) -> str:

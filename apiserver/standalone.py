@@ -4,7 +4,7 @@ Everything is kept in one database (SQLite by default) and one folder; users are
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,12 +12,15 @@ from fastapi import FastAPI
 
 from apiserver.access import Access
 from apiserver.app import create_app
+from apiserver.auth.certificates import Files
+from apiserver.controllers_process import ControllersProcess
+from apiserver.engine.engine_metrics import EngineMetrics
 from apiserver.engine.repositories import RESOURCE as REPOSITORIES
 from apiserver.machinery.in_flight import InFlight, Limits
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served, Updater
-from apiserver.memory import settle_long_lived
+from apiserver.memory import give_back_regularly, loading_long_lived
 from apiserver.metrics_listener import metrics_listener
 from apiserver.packages import Packages
 from apiserver.resources.core_kinds import core_kinds
@@ -32,11 +35,13 @@ from apiserver.resources.namespace_deletion import Contents, ContentsOf, Namespa
 from apiserver.resources.namespaces import create_protected_namespaces
 from apiserver.resources.objects import StatusOf, StoredObjects, stored_namespaces
 from apiserver.resources.porch import GROUP as PORCH_GROUP
+from apiserver.resources.queued_events import QueuedEvents
 from apiserver.resources.served_kinds import ServedKinds
 from apiserver.resources.service_accounts import DefaultServiceAccounts
 from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
+from apiserver.tracing import traces_exported
 from krm.meta.errors import ResourceName
 from krm.package.yaml_edit_text import EDIT_WAYS
 from storage.sealing import Sealer, load_or_create_key
@@ -75,11 +80,14 @@ def create_server(settings: Settings) -> Server:
     store = create_store(settings)
     check = stored_namespaces(store)
     metrics = create_metrics(store)
+    in_flight = InFlight(limits(settings), package_groups=[PORCH_GROUP])
+    metrics.read_in_flight(in_flight.figures)
     access = Access(settings, store, check, metrics)
-    packages = Packages(settings, store, check)
+    core = core_kinds(store, check, access.account_subresources)
+    packages = Packages(settings, store, check, QueuedEvents(core_events(core)), EngineMetrics(metrics.registry))
     definitions = CustomResourceDefinitions(store, own_definitions())
     served = [
-        *core_kinds(store, check, access.account_subresources),
+        *core,
         *access.served,
         *packages.served,
         Served(definitions, {"status": StatusOf(definitions)}),
@@ -95,6 +103,7 @@ def create_server(settings: Settings) -> Server:
         NamespaceDeletion(store, emptied_in_order(kinds)).run,
         EventExpiry(store).run,
         DefaultServiceAccounts(store).run,
+        give_back_regularly,
         *access.background,
     ]
     machinery = ApiMachinery(
@@ -107,17 +116,19 @@ def create_server(settings: Settings) -> Server:
         version_info=VERSION,
         health_checks={"database": store.reachable, "watch-cache": lambda: store.synced},
         stopping=shutdown,
-        in_flight=InFlight(limits(settings), package_groups=[PORCH_GROUP]),
+        in_flight=in_flight,
         metrics=metrics,
         body_limit=settings.body_limit,
         request_seconds=settings.request_timeout,
+        traced=settings.traces,
+        log_requests=settings.log_level == "debug",
     )
     kinds.publish_to(machinery.replace)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
-        await store.start()
-        settle_long_lived()
+        with loading_long_lived():
+            await store.start()
         await create_protected_namespaces(store)
         await access.start()
         await custom.start()
@@ -210,6 +221,20 @@ async def serve(settings: Settings, *, announce: Announce) -> None:
     await asyncio.to_thread(upgrade_aside, target)
     server = create_server(settings)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(traces_exported(settings))
         if settings.metrics_port is not None:
             await stack.enter_async_context(metrics_listener(server.metrics, settings.host, settings.metrics_port))
-        await serve_https(server.app, settings, server.shutdown, announce=announce)
+        before_stop = None
+        if settings.controllers:
+            controllers = ControllersProcess(settings)
+            stack.push_async_callback(controllers.stop)
+            announce, before_stop = _then(announce, controllers.server_answers), controllers.ask_to_stop
+        await serve_https(server.app, settings, server.shutdown, announce=announce, before_stop=before_stop)
+
+
+def _then(announce: Announce, start: Callable[[], None]) -> Announce:
+    def both(port: int, files: Files) -> None:
+        announce(port, files)
+        start()
+
+    return both

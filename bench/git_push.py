@@ -82,7 +82,6 @@ def compare(root: Path, packages: int, tags: int, rounds: int) -> None:
             times["ours"].append(ours(clone, remote, number))
         shown = "  ".join(f"{name} {statistics.median(values) * 1000:6.1f} ms" for name, values in times.items())
         print(f"{packages:5d} packages  {tags:6d} tags   {shown}")
-        clone.close()
 
 
 def main() -> None:

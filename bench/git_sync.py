@@ -37,7 +37,6 @@ def sync(remote: Remote, path: Path, git: str | None) -> None:
     found = timed(f"discovery, {suffix}", lambda: discover(clone, clone.refs, directory="", branch="main"))
     timed(f"opening again, {suffix}", lambda: Clone.open(path, git=git))
     print(f"{len(found.revisions)} revisions, {len(found.problems)} problems")
-    clone.close()
 
 
 def main() -> None:

@@ -180,6 +180,28 @@ def parallel_rows(server: PorchProcess, git: RemoteServer, name: str, sizes: Siz
     ]
 
 
+def crowd_rows(server: PorchProcess, upstream: str, name: str, count: int) -> list[Row]:
+    """Let many clients clone, then approve, in one moment in one repository."""
+    arguments = [server.url, "default", name, upstream, str(count), *certificate_arguments(server)]
+    command = [sys.executable, str(HERE / "crowd.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    result = json.loads(done.stdout)
+    print(f"  {result}", flush=True)
+    if result["published"] != count:
+        raise RuntimeError(f"of {count} packages {result['published']} are revision 1")
+    what = f"{count} clones in one repository at once"
+    return [
+        at_most(f"{what}: p99", "–", 2000, result["clone"]["p99"]),
+        at_most(f"{count} approvals in one repository at once", "–", 10, result["pushes"], "pushes"),
+        Row(
+            f"{count} approvals in one repository at once: p50 / p99",
+            "–",
+            "",
+            f"{result['approve']['p50']:.0f} / {result['approve']['p99']:.0f} ms",
+        ),
+    ]
+
+
 # --- watching --------------------------------------------------------------------------------
 
 

@@ -1,6 +1,6 @@
 """``make bench``: the yardsticks on a server and Git remotes of its own, and a table of what they say.
 
-``run.py`` takes about ten minutes; ``run.py --short`` under two, with small figures that prove only that everything runs.
+``run.py`` takes about twenty minutes; ``run.py --short`` four, with small figures that prove only that everything runs.
 ``--write docs/benchmarks.md`` puts the table there; ``--only NAME`` runs one part; ``--check`` fails when a bound is not met.
 """
 
@@ -12,14 +12,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import kube_api
+import many_repositories
 import measurements as m
 import stress_rows
+import variants
 from report import Row, machine, table, write
 from session import Session
 from testbed import PorchProcess, RemoteServer, control_plane, register, remotes, uses_acceptance_programs
 from toolchain_rows import toolchain_rows
 
-PARTS = ("toolchain", "kubernetes", "growth", "parallel", "watch", "stress", "rendering", "sync", "large")
+PARTS = (
+    "toolchain",
+    "kubernetes",
+    "growth",
+    "parallel",
+    "watch",
+    "stress",
+    "rendering",
+    "sync",
+    "large",
+    "many",
+    "variants",
+)
 
 
 class Bench:
@@ -83,9 +97,19 @@ class Bench:
         server = self._start("parallel")
         try:
             self._register_empty(server, "crowded")
-            return m.parallel_rows(server, self._git, "crowded", self._sizes)
+            rows = m.parallel_rows(server, self._git, "crowded", self._sizes)
+            return rows + self._crowd(server)
         finally:
             server.stop()
+
+    def _crowd(self, server: PorchProcess) -> list[Row]:
+        remotes.blueprints_remote(self._git.path("blueprints"))
+        client = server.client()
+        register(client, "blueprints", self._git.url("blueprints"))
+        m.wait_until_ready(client, "blueprints")
+        client.close()
+        self._register_empty(server, "crowd")
+        return m.crowd_rows(server, "blueprints.basens.v1", "crowd", 10 if self._sizes is m.SHORT else 50)
 
     def rendering(self) -> list[Row]:
         """Reading while the server renders."""
@@ -146,6 +170,16 @@ class Bench:
             return rows
         finally:
             server.stop()
+
+    def many(self) -> list[Row]:
+        """Up to a thousand repositories with a hundred thousand revisions."""
+        stages = many_repositories.SHORT if self._sizes is m.SHORT else many_repositories.FULL
+        return many_repositories.rows(self._start, self._git, stages)
+
+    def variants(self) -> list[Row]:
+        """A thousand PackageVariants and their controllers."""
+        load = variants.SHORT if self._sizes is m.SHORT else variants.FULL
+        return variants.rows(self._start, self._git, self._folder, load)
 
 
 def main() -> int:

@@ -30,6 +30,7 @@ __all__ = [
     "RemoteServer",
     "control_plane",
     "credentials",
+    "free_port",
     "remotes",
     "repository",
     "yardstick",

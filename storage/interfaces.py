@@ -292,6 +292,10 @@ class Outbox(Protocol):
         """Return every parcel with its objects, of one repository or of all."""
         ...
 
+    async def heads(self, repository: str) -> Sequence[Parcel]:
+        """Return every parcel of one repository without its objects: which revisions the remote has to be told of."""
+        ...
+
     async def parcel(self, repository: str, revision: str) -> Parcel | None:
         """Return the parcel of one revision with its objects."""
         ...

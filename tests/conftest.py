@@ -19,6 +19,7 @@ from manifests import Register, credentials, namespace_object, repository
 from porch_client import CONFIG, PorchClient
 from porch_process import PorchProcess
 from remotes import PUSHER, Remote
+from upstream_client import UpstreamClient
 
 # The same examples in every run: what fails in one fails in all. `make fuzz` looks for others.
 settings.register_profile("same", derandomize=True)
@@ -129,6 +130,20 @@ def register(porch: PorchClient) -> Register:
 def _is_ready(porch: PorchClient, path: str) -> None:
     status = porch.request("GET", path).object.get("status") or {}
     assert [c["status"] for c in status.get("conditions") or []] == ["True"], status
+
+
+@pytest.fixture
+def suite(porch_server: PorchProcess, namespace: str) -> Iterator[UpstreamClient]:
+    """The client of upstream's suite of scenarios, in the test's namespace."""
+    client = UpstreamClient(porch_server, namespace)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def porch_test(empty_remote: Remote) -> Remote:
+    """The repository porch-test of upstream's suite, made anew for each scenario."""
+    return empty_remote
 
 
 @pytest.fixture(scope="module")

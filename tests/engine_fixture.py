@@ -1,6 +1,7 @@
 """The package service wired as in production, in this process, on a real SQLite file and a real Git remote."""
 
 import asyncio
+import base64
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -10,15 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from apiserver.engine.claims import Claims
 from apiserver.engine.draft_writing import DraftWriter
+from apiserver.engine.engine_metrics import EngineMetrics, MeasuredRenderer
+from apiserver.engine.import_rendering import ImportRendering
 from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
 from apiserver.engine.recording import Recorder
+from apiserver.engine.remote_access import AccessOptions
 from apiserver.engine.rendering import ThreadRenderer
 from apiserver.engine.repositories import RESOURCE as REPOSITORIES
 from apiserver.engine.repositories import Held, Options, Repositories
 from apiserver.engine.service import PackageService
 from apiserver.engine.tasks import StartingContents
+from apiserver.engine.upstream_clones import UpstreamClones
 from apiserver.resources.revision_ownership import FileManagers
 from apiserver.rules.lifecycle import Door
 from krm.functions.builtins import BuiltinRunner
@@ -51,6 +58,17 @@ def new_remote(path: Path) -> Path:
     return path
 
 
+class CollectedEvents:
+    """Keeps what the engine reports: (name of the object, reason, message, warning)."""
+
+    def __init__(self) -> None:
+        self.reported: list[tuple[str, str, str, bool]] = []
+
+    def report(self, body: Json, reason: str, message: str, *, warning: bool = False) -> None:
+        """Keep a report."""
+        self.reported.append((body["metadata"]["name"], reason, message, warning))
+
+
 @dataclass
 class Engine:
     """A running engine and shortcuts to what tests do with it."""
@@ -59,23 +77,43 @@ class Engine:
     index: PackageIndex
     claims: Claims
     repositories: Repositories
+    events: CollectedEvents
     service: PackageService
+    registry: CollectorRegistry
 
     async def register(self, name: str, remote: Path, *, deployment: bool = False) -> Held:
+        """Register a directory and wait until it was read."""
+        return await self.register_url(name, remote.as_uri(), deployment=deployment)
+
+    async def register_url(
+        self, name: str, url: str, *, deployment: bool = False, secret: str = "", seconds: float = SLOW
+    ) -> Held:
         """Register a repository and wait until it was read."""
+        git: Json = {"repo": url, "branch": "main"} | ({"secretRef": {"name": secret}} if secret else {})
         body: Json = {
             "apiVersion": "config.porch.kpt.dev/v1alpha1",
             "kind": "Repository",
             "metadata": {"name": name, "namespace": NAMESPACE, "uid": str(uuid.uuid4()), "generation": 1},
-            "spec": {"type": "git", "deployment": deployment, "git": {"repo": remote.as_uri(), "branch": "main"}},
+            "spec": {"type": "git", "deployment": deployment, "git": git},
         }
         key = ObjectKey(REPOSITORIES, NAMESPACE, name)
         if self.store.get(key) is None:
             uid = body["metadata"]["uid"]
             await self.store.write([Mutation(key, Op.CREATE, 0, uid, encode_body(body))])
         held = self.repositories.get(NAMESPACE, name)
-        await eventually(lambda: held.repository.synced)
+        await eventually(lambda: held.repository.synced, seconds)
         return held
+
+    async def secret(self, name: str, type_: str, **data: str) -> None:
+        """Create a Secret, or replace what is in it."""
+        key = ObjectKey("secrets", NAMESPACE, name)
+        encoded = {field: base64.b64encode(value.encode()).decode() for field, value in data.items()}
+        entry = self.store.get(key)
+        uid = entry.uid if entry else str(uuid.uuid4())
+        metadata = {"name": name, "namespace": NAMESPACE, "uid": uid}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": type_, "data": encoded}
+        op, rv = (Op.UPDATE, entry.rv) if entry else (Op.CREATE, 0)
+        await self.store.write([Mutation(key, op, rv, uid, encode_body(body))])
 
     async def create(
         self,
@@ -143,9 +181,9 @@ class Engine:
         await self.repositories.get(NAMESPACE, name).queue.synchronize()
 
 
-async def eventually(check: Callable[[], object]) -> None:
+async def eventually(check: Callable[[], object], seconds: float = SLOW) -> None:
     """Wait until ``check`` is true."""
-    async with asyncio.timeout(SLOW):
+    async with asyncio.timeout(seconds):
         while not check():
             await asyncio.sleep(0.01)
 
@@ -159,33 +197,42 @@ async def running_engine(
     upgrade(database)
     store = WatchedStore(sqlite_database(database), Sealer(b"k" * 32))
     pool = ThreadPoolExecutor(4)
-    index, claims = PackageIndex(), Claims()
+    index, events = PackageIndex(), CollectedEvents()
     recorder = Recorder(store, index)
+    registry = CollectorRegistry()
+    metrics = EngineMetrics(registry)
+    claims = Claims(metrics.claim_refused)
     options = Options(
-        folder / "clones", sync_interval=sync_interval, git_timeout=10, push_drafts=push_drafts, push_delay=push_delay
+        folder / "clones",
+        sync_interval=sync_interval,
+        access=AccessOptions(timeout=10),
+        push_drafts=push_drafts,
+        push_delay=push_delay,
     )
-    repositories = Repositories(store, index, recorder, claims, options, pool)
-    service = PackageService(
-        store,
-        index,
-        recorder,
-        repositories,
-        claims,
-        ThreadRenderer(pool, BuiltinRunner()),
-        StartingContents(store, repositories, folder / "upstreams", 10),
+    repositories = Repositories(store, index, recorder, claims, options, pool, events, metrics)
+    renderer, writer = (
+        MeasuredRenderer(ThreadRenderer(pool, BuiltinRunner()), metrics),
         DraftWriter(recorder, repositories, push_drafts),
     )
+    starting = StartingContents(store, repositories, UpstreamClones(folder / "upstreams"))
+    service = PackageService(store, index, recorder, repositories, claims, renderer, starting, writer, events)
+    imports = ImportRendering(store, recorder, repositories, claims, renderer, starting, writer, events)
     store.register(RESOURCE, revision_fields)
     store.register(REPOSITORIES, lambda body: (body["metadata"].get("labels") or {}, ()))
     store.register("secrets", lambda _body: ({}, ()), sealed=True)
     store.register("namespaces", lambda _body: ({}, ()))
     store.observe(RESOURCE, index.observe)
+    store.observe(RESOURCE, imports.observe)
     store.observe(REPOSITORIES, repositories.observe)
+    store.observe("secrets", repositories.observe_secret)
     await store.start()
     repositories.start()
+    imports.start()
     try:
-        yield Engine(store, index, claims, repositories, service)
+        metrics.read_figures(repositories.figures)
+        yield Engine(store, index, claims, repositories, events, service, registry)
     finally:
+        await imports.stop()
         await repositories.stop()
         await store.stop()
         pool.shutdown()

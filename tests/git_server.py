@@ -5,7 +5,10 @@ Used as ``with git_server(root) as server: ...``; repositories lie at ``root/<pa
 """
 
 import base64
+import contextlib
+import gzip
 import os
+import socket
 import ssl
 import subprocess
 import threading
@@ -38,6 +41,14 @@ class Faults:
     """Send these bytes instead of what git says, with the right content type."""
     drop_after_push: bool = False
     """Do what a push asks, then close the connection without saying so."""
+    private: bool = False
+    """Want credentials for reading, too."""
+    gzip: bool = False
+    """Compress answers, as a proxy in between may."""
+    chunked: bool = False
+    """Send answers in chunks, without saying how long they are."""
+    protocol: int | None = None
+    """Speak this version of Git's protocol, whatever the client asks for."""
     before_push: list[Any] = field(default_factory=list)
     """Called, each once, between a push's listing and its update: another writer's chance."""
 
@@ -118,6 +129,25 @@ class _Http(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._open: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Stop listening, and end the connections that clients keep for later."""
+        super().server_close()
+        for request in list(self._open):
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Broken connections are what these tests are about; nothing is printed."""
 
@@ -152,10 +182,10 @@ class _GitHandler(BaseHTTPRequestHandler):
         self.git.requests.append((self.command, self.path, dict(self.headers)))
         if self._fault():
             return
-        if "git-receive-pack" in self.path and not self._allowed():
+        faults = self.git.faults
+        if ("git-receive-pack" in self.path or faults.private) and not self._allowed():
             self._answer(401, [("WWW-Authenticate", 'Basic realm="git"')], b"")
             return
-        faults = self.git.faults
         if self.command == "POST" and self.path.endswith("git-receive-pack") and faults.before_push:
             faults.before_push.pop(0)()
         status, headers, data = self._backend(body)
@@ -213,7 +243,7 @@ class _GitHandler(BaseHTTPRequestHandler):
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
             "CONTENT_LENGTH": str(len(body)),
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "GIT_PROTOCOL": self._protocol(),
             "REMOTE_USER": "test",
             "REMOTE_ADDR": "127.0.0.1",
         }
@@ -223,11 +253,22 @@ class _GitHandler(BaseHTTPRequestHandler):
         status = int(fields.pop("Status", "200").split()[0])
         return status, list(fields.items()), data
 
+    def _protocol(self) -> str:
+        pinned = self.git.faults.protocol
+        return self.headers.get("Git-Protocol", "") if pinned is None else f"version={pinned}" if pinned else ""
+
     def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes) -> None:
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
+        if self.git.faults.gzip:
+            data = gzip.compress(data)
+            self.send_header("Content-Encoding", "gzip")
+        if self.git.faults.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+            data = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in _parts(data)) + b"0\r\n\r\n"
+        else:
+            self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if not self.git.faults.trickle:
             self.wfile.write(data)
@@ -236,6 +277,10 @@ class _GitHandler(BaseHTTPRequestHandler):
             if self.git._stopping.wait(0.05):
                 return
             self.wfile.write(data[at : at + 1])
+
+
+def _parts(data: bytes) -> list[bytes]:
+    return [data[at : at + 1000] for at in range(0, len(data), 1000)]
 
 
 def _on_disk(root: Path, path: str) -> str:

@@ -59,6 +59,8 @@ class PorchClient:
         assert address.hostname
         self._connection = http.client.HTTPSConnection(address.hostname, address.port, context=context, timeout=timeout)
         self.namespace = namespace
+        self.headers: dict[str, str] = {}
+        """Sent with every request."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -74,10 +76,30 @@ class PorchClient:
         accept: str = "application/json",
     ) -> Answer:
         """Send one request and return the answer, whatever its code."""
+        self.send(method, path, body, content_type=content_type, accept=accept)
+        return self.receive()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Object | bytes | None = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> None:
+        """Send one request; its answer is what the next :meth:`receive` returns."""
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-        headers = {"Accept": accept, "Content-Type": content_type}
+        headers = {"Accept": accept, "Content-Type": content_type, **self.headers}
         try:
             self._connection.request(method, path, data, headers)
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            raise
+
+    def receive(self) -> Answer:
+        """Return the answer of the request that was sent."""
+        try:
             response = self._connection.getresponse()
             return Answer(response.status, response.read(), dict(response.getheaders()))
         except (OSError, http.client.HTTPException):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from porch_client import PorchClient
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 """A start takes about one second; the rest is for a busy machine."""
 
 
@@ -61,6 +61,20 @@ class PorchProcess:
         """The process id."""
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    def ended_within(self, seconds: float) -> bool:
+        """Wait so long for somebody else to end the server; tell whether it has ended."""
+        assert self._process is not None
+        try:
+            self._process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def start(self) -> None:
         """Start the server and return when it says that it is ready."""

@@ -124,6 +124,11 @@ def issue_client(
     return _issue(authority, subject, ExtendedKeyUsageOID.CLIENT_AUTH, life=life)
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Replace ``path`` in one step by a file that only its owner can read."""
+    _write(path, content, _PRIVATE)
+
+
 def _ensure_authority(files: Files) -> Authority:
     if not files.ca.exists():
         # A key without its certificate is a first start that was killed: the same key is certified again.

@@ -1,21 +1,28 @@
 """Creating a draft: is the name free, what does it start with, does it render. Source: ``porch-api.md`` 3.1 and 3.6."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from apiserver.engine.draft_contents import edit_root_kptfile, render_checked
+from apiserver.engine.draft_contents import render_checked, with_metadata
 from apiserver.engine.draft_writing import DraftWriter
+from apiserver.engine.off_loop import off_loop
 from apiserver.engine.package_index import PackageIndex
+from apiserver.engine.packages_to_be import PackagesToBe
 from apiserver.engine.recording import REVISIONS
+from apiserver.engine.refusals import refuse
 from apiserver.engine.rendering import Renderer
 from apiserver.engine.repositories import Held
 from apiserver.engine.revision_body import new_revision
-from apiserver.engine.tasks import StartingContents, refuse
+from apiserver.engine.tasks import StartingContents
+from apiserver.rules.gate_fields import own_gates
 from apiserver.rules.lifecycle import Lifecycle
-from apiserver.rules.revision_changes import CLIENT_METADATA, INTERNAL
+from apiserver.rules.readiness import PV_GATE
+from apiserver.rules.revision_changes import taken_metadata
 from krm.api.revision_name import RevisionName, object_name_problem
-from krm.meta.errors import AlreadyExists, Conflict, StatusError
-from krm.package.contents import File
-from krm.package.kptfile import KptfileEdit
+from krm.meta.errors import AlreadyExists
+from storage.git.errors import UnsafePath
+from storage.git.paths import check_path
+from storage.git.refs import draft_ref
 from storage.interfaces import Entry, StaleWrite
 
 Json = dict[str, Any]
@@ -27,71 +34,59 @@ class Creation:
     def __init__(
         self, index: PackageIndex, starting: StartingContents, renderer: Renderer, writer: DraftWriter
     ) -> None:
-        self._index = index
+        self._packages_to_be = PackagesToBe(index)
         self._starting = starting
         self._renderer = renderer
         self._writer = writer
 
-    async def create(self, held: Held, name: RevisionName, wanted: Json, user: str, *, dry_run: bool) -> Entry:
+    async def create(
+        self, held: Held, name: RevisionName, wanted: Json, user: str, *, dry_run: bool
+    ) -> tuple[Entry, Sequence[str]]:
+        """Make the draft; return it, and what its author should know of how it came to be."""
+        prefix = await self._starting.parent_path(held, name, wanted["spec"].get("parent"))
+        task = self._only_task(held, name, wanted["spec"].get("tasks") or [])
+        with self._packages_to_be.place(held.repository.settings.namespace, name, task.get("type") or ""):
+            return await self._make(held, name, task, prefix, wanted, user, dry_run=dry_run)
+
+    async def _make(
+        self, held: Held, name: RevisionName, task: Json, prefix: str, wanted: Json, user: str, *, dry_run: bool
+    ) -> tuple[Entry, Sequence[str]]:
         settings = held.repository.settings
-        task = self._only_task(name, wanted["spec"].get("tasks") or [])
-        self._check_free(settings.namespace, name, task.get("type") or "")
         parent = self._writer.base(held)
-        contents = await self._starting.make(held, name, task, (wanted["spec"].get("parent") or {}).get("name") or "")
-        contents = self._with_metadata(name, contents, wanted)
-        contents = await render_checked(self._renderer, name.object_name, contents)
+        start = await self._starting.make(held, name, task, prefix)
+        contents = await off_loop(start.contents, with_metadata, name.object_name, start.contents, wanted)
+        keeps_failure = PV_GATE in (own_gates(wanted) or ())  # only what its PackageVariant adds may make it renderable
+        contents = await render_checked(self._renderer, name.object_name, contents, keeps_failure=keeps_failure)
         body = new_revision(settings.namespace, name, Lifecycle.DRAFT, [task], deployment=settings.deployment)
-        for key in CLIENT_METADATA:
-            if value := wanted["metadata"].get(key):
-                body["metadata"][key] = value
+        body["metadata"] = taken_metadata(body["metadata"], wanted["metadata"])
         try:
-            return await self._writer.save(held, body, contents, None, parent, task, user, dry_run=dry_run)
+            made = await self._writer.save(held, body, contents, None, parent, task, user, dry_run=dry_run)
         except StaleWrite:
             raise AlreadyExists.of(REVISIONS, name.object_name) from None
+        return made, start.notes
 
-    def _only_task(self, name: RevisionName, tasks: list[Json]) -> Json:
+    def _only_task(self, held: Held, name: RevisionName, tasks: list[Json]) -> Json:
         if len(tasks) > 1:
             raise refuse(name.object_name, "spec.tasks", "task list must not contain more than one task")
         if problem := object_name_problem(name):
             raise refuse(name.object_name, "metadata.name", f"failed to create packagerevision: {problem}")
+        if name.workspace == held.repository.settings.branch:
+            why = f'"{name.workspace}" is the registered branch, whose name is kept for the revision that follows it'
+            raise refuse(name.object_name, "spec.workspaceName", why)
+        _check_place(name, held.repository.settings.full_path(name.package))
         if tasks:
             return tasks[0]
         return {"type": "init", "init": {"description": f"{name.package} description"}}
 
-    def _check_free(self, namespace: str, name: RevisionName, task: str) -> None:
-        """Refuse what exists or would lie inside or around another package; all on full paths (3.1)."""
-        package = self._index.package(namespace, name.repository, name.package)
-        problem: str | None = None
-        refusal: type[StatusError] = AlreadyExists
-        if package is not None:
-            if package.by_workspace(name.workspace) is not None:
-                problem = (
-                    f"package revision workspaceNames must be unique; package revision with name {name.package} in "
-                    f"repo {name.repository} with workspaceName {name.workspace} already exists"
-                )
-            elif task == "clone":
-                problem = (
-                    f'`clone` cannot create a new revision for package "{name.package}" that already exists in repo '
-                    f'"{name.repository}"; make subsequent revisions using `copy`'
-                )
-            elif task == "init":
-                problem = f'package "{name.package}" already exists in repository "{name.repository}"'
-        elif other := self._index.nesting_conflict(namespace, name.repository, name.package):
-            refusal = Conflict
-            problem = (
-                f'package path "{name.package}" conflicts with existing package "{other}": packages cannot be nested'
-            )
-        if problem:
-            raise refusal(INTERNAL + problem, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource)
 
-    def _with_metadata(self, name: RevisionName, contents: dict[str, File], wanted: Json) -> dict[str, File]:
-        """Put package metadata, gates and conditions of a create into the Kptfile (3.6)."""
-        metadata = wanted["spec"].get("packageMetadata") or {}
-        gates = wanted["spec"].get("readinessGates")
-        edit = KptfileEdit(
-            labels=metadata.get("labels"),
-            annotations=metadata.get("annotations"),
-            readiness_gates=None if gates is None else [gate.get("conditionType", "") for gate in gates],
-            conditions=(wanted.get("status") or {}).get("conditions"),
-        )
-        return edit_root_kptfile(name.object_name, contents, edit)
+def _check_place(name: RevisionName, path: str) -> None:
+    """Refuse a package for which Git has no directory or no branch, because of its depth or the repository's directory.
+
+    Raises:
+        Invalid: with what is wrong with the whole path.
+    """
+    try:
+        draft_ref(check_path(path), name.workspace)
+    except UnsafePath as error:
+        why = f"failed to create packagerevision: Git cannot keep the package there: {error}"
+        raise refuse(name.object_name, "spec.packageName", why) from error

@@ -9,16 +9,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apiserver.engine.package_index import COMMIT, LIFECYCLE, PACKAGE, REVISION
-from apiserver.engine.recording import is_published, set_latest_label
+from apiserver.engine.recording import is_placeholder, is_published, set_latest_label
 from apiserver.engine.registered import RepositorySettings
-from apiserver.engine.revision_body import new_revision, project_kptfile, set_self_lock, timestamp
+from apiserver.engine.revision_body import (
+    new_revision,
+    pipeline_condition,
+    project_kptfile,
+    self_commit,
+    set_self_lock,
+    timestamp,
+)
 from apiserver.rules.lifecycle import Lifecycle
-from apiserver.rules.managed_labels import LATEST
+from apiserver.rules.managed_labels import LATEST, PUBLISHED_COMMIT
+from apiserver.rules.pipeline_gate import failed, passed, waiting
 from krm.api.revision_name import RevisionName, object_name_problem
 from krm.package.kptfile import KptfileError, parse_kptfile
 from storage.bodies import decode
 from storage.git.discovery import FoundRevision
-from storage.git.refs import short_ref
+from storage.git.refs import TAGS, short_ref
 from storage.interfaces import Entry
 
 Json = dict[str, Any]
@@ -26,11 +34,15 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Difference:
-    """What a sync has to write. ``written`` are whole objects by name; ``settled`` parcels that Git outran."""
+    """What a sync has to write. ``written`` are whole objects by name; ``settled`` parcels that Git outran.
+
+    ``unnamed`` says of revisions that no object can be named after why that is.
+    """
 
     written: dict[str, Json] = field(default_factory=dict)
     gone: list[Entry] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
+    unnamed: list[str] = field(default_factory=list)
 
 
 def lifecycle_found(found: FoundRevision) -> Lifecycle:
@@ -43,8 +55,10 @@ def compare(
     found: Iterable[FoundRevision],
     existing: Mapping[str, Entry],
     pending: Collection[str],
+    *,
+    thorough: bool = False,
 ) -> Difference:
-    """Compare discovered revisions with the log.
+    """Compare discovered revisions with the log: by commit and lifecycle, or if ``thorough`` by everything that Git tells.
 
     ``pending`` are the revisions with an outbox parcel: what this server acknowledged and has not pushed wins over what
     Git says (a deleted draft whose branch is still there included), except that a tag of a revision that is still Proposed
@@ -53,16 +67,20 @@ def compare(
     difference = Difference()
     for revision in found:
         name = RevisionName(settings.name, revision.package, revision.workspace)
-        if object_name_problem(name) is not None:
+        if (problem := object_name_problem(name)) is not None:
+            difference.unnamed.append(f"{revision.ref}: {' '.join(problem.splitlines())}")
             continue
         entry = existing.get(name.object_name)
         if name.object_name in pending:
             if entry is None or revision.revision <= 0 or is_published(entry):
                 continue
             difference.settled.append(name.object_name)
-        if entry is not None and _same(entry, revision):
+        same = entry is not None and _same(entry, revision)
+        if same and not thorough:
             continue
-        difference.written[name.object_name] = found_body(settings, name, revision, entry)
+        body = found_body(settings, name, revision, entry)
+        if not (same and entry is not None and body == decode(entry)):
+            difference.written[name.object_name] = body
     return difference
 
 
@@ -81,14 +99,11 @@ def found_body(settings: RepositorySettings, name: RevisionName, found: FoundRev
     if entry is not None:
         old = decode(entry)
         body["metadata"] = old["metadata"]
-        if not tasks:
-            body["spec"]["tasks"] = old["spec"].get("tasks") or []
+        if not tasks and old["spec"].get("tasks"):
+            body["spec"]["tasks"] = old["spec"]["tasks"]
     if found.revision:
         body["spec"]["revision"] = found.revision
-    try:
-        project_kptfile(body, parse_kptfile(found.kptfile))
-    except KptfileError:
-        project_kptfile(body, None)
+    _show_kptfile(body, found, entry)
     set_self_lock(
         body,
         url=settings.url,
@@ -96,11 +111,57 @@ def found_body(settings: RepositorySettings, name: RevisionName, found: FoundRev
         ref=short_ref(found.ref),
         commit=found.commit,
     )
-    if lifecycle_found(found).is_published:
+    if entry is not None and moved_tag(body, entry):
+        _keep_published_commit(body, entry)
+    if lifecycle_found(found).is_published and _says_who_published(found):
         body["status"]["publishTimestamp"] = timestamp(found.author_time)
-        if found.author_email:
-            body["status"]["publishedBy"] = found.author_email
+        by = _publisher(settings, found, entry)
+        if by:
+            body["status"]["publishedBy"] = by
     return body
+
+
+def _publisher(settings: RepositorySettings, found: FoundRevision, entry: Entry | None) -> str:
+    """Return who published: the author in Git, unless the repository gives all commits one author and the log knows better."""
+    if settings.author is not None and entry is not None and entry.fields[COMMIT] == found.commit:
+        return str(decode(entry)["status"].get("publishedBy") or "")
+    return found.author_email
+
+
+def moved_tag(body: Json, entry: Entry) -> bool:
+    """Tell whether a revision that was published at one commit is shown at another: somebody moved its tag."""
+    return is_published(entry) and not is_placeholder(body) and entry.fields[COMMIT] != self_commit(body)
+
+
+def _keep_published_commit(body: Json, entry: Entry) -> None:
+    """Say which commit was published; taken off again when the tag is moved back. Source: ``users.md`` 7.3 row 17."""
+    annotations = dict(body["metadata"].get("annotations") or {})
+    published = annotations.setdefault(PUBLISHED_COMMIT, entry.fields[COMMIT])
+    if published == self_commit(body):
+        del annotations[PUBLISHED_COMMIT]
+    if annotations:
+        body["metadata"]["annotations"] = annotations
+    else:
+        body["metadata"].pop("annotations", None)
+
+
+def _says_who_published(found: FoundRevision) -> bool:
+    """Tell whether somebody published this: a tag was set; content of a branch may have come with any commit."""
+    return found.ref.startswith(TAGS) or found.task is not None
+
+
+def _show_kptfile(body: Json, found: FoundRevision, entry: Entry | None) -> None:
+    """Show what the Kptfile says; where it says nothing of a render, a published revision counts as passed, and what the
+    server found out about the very same commit stays true (``decisions.md`` 14).
+    """
+    published = lifecycle_found(found).is_published
+    pipeline = passed() if published else waiting()
+    if entry is not None and entry.fields[COMMIT] == found.commit and is_published(entry) == published:
+        pipeline = pipeline_condition(decode(entry))
+    try:
+        project_kptfile(body, parse_kptfile(found.kptfile), pipeline)
+    except KptfileError as error:
+        project_kptfile(body, None, pipeline if published else failed(str(error)))
 
 
 def settle_latest(difference: Difference, existing: Mapping[str, Entry]) -> None:

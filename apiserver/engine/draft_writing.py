@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.engine.drafts import SaveJob, seen_refs, wanted_refs
-from apiserver.engine.package_index import COMMIT, PACKAGE, revision_fields
+from apiserver.engine.package_index import COMMIT, PACKAGE, WORKSPACE, revision_fields
 from apiserver.engine.recording import REVISIONS, Recorder, create_mutation, delete_mutation, key_of, update_mutation
+from apiserver.engine.refusals import refuse
 from apiserver.engine.repositories import Held, Repositories
 from apiserver.engine.revision_body import (
     lifecycle_of,
     name_binary_files,
+    pipeline_condition,
     project_kptfile,
     revision_name_of,
     self_commit,
@@ -23,7 +25,9 @@ from apiserver.rules.lifecycle import Lifecycle
 from krm.meta.errors import Conflict
 from krm.package.contents import Contents, binary_paths
 from krm.package.kptfile import KptfileError, parse_kptfile
-from storage.bodies import decode, encode_body
+from storage.bodies import decode, encode_body, with_revision
+from storage.git.commits import CREATING_TASKS
+from storage.git.errors import UnsafePath
 from storage.git.objects import GitObject
 from storage.git.refs import draft_ref, proposed_ref, short_ref
 from storage.interfaces import Entry, Mutation, OutboxChange, StaleWrite
@@ -65,18 +69,23 @@ class DraftWriter:
     ) -> Entry:
         """Make ``contents`` the draft's package. The same contents again, and nothing else new, writes nothing.
 
+        A creating task is always committed, for Git to say how the draft came to be.
+
         Raises:
             StaleWrite: a create found the name taken.
             Conflict: another writer changed the draft meanwhile.
+            Invalid: a file has a path that is not safe to write.
         """
         repository, settings = held.repository, held.repository.settings
         name = revision_name_of(body)
         path = settings.full_path(name.package)
-        commit, objects, changed = await repository.run(self._build, held, body, contents, parent, task, user)
+        try:
+            commit, objects, changed = await repository.run(self._build, held, body, contents, parent, task, user)
+        except UnsafePath as error:  # somebody else's commit holds the file; what clients send was checked before
+            why = f"{error}; the file came from Git, and has to be renamed or removed there"
+            raise refuse(name.object_name, "spec.resources", why) from error
         if entry is not None and not changed:
             return await self.move(held, body, entry, user, dry_run=dry_run)
-        _show_kptfile(body, contents)
-        name_binary_files(body, binary_paths(contents))
         self._lock(body, settings.url, path, commit)
         if dry_run:
             return preview(body, entry)
@@ -86,16 +95,20 @@ class DraftWriter:
     def _build(
         self, held: Held, body: Json, contents: Contents, parent: str | None, task: Json, user: str
     ) -> tuple[str, list[GitObject], bool]:
+        """Build the commit, and show in ``body`` what it holds if it has to be written. Runs in a thread."""
         repository = held.repository
         name = revision_name_of(body)
         commit, objects = commit_contents(
             repository.objects, repository.settings, name, contents, parent=parent, task=task, user=user
         )
-        if not self_commit(body):
-            return commit, objects, True
-        path = repository.settings.full_path(name.package)
-        source = Together(repository.objects, objects)
-        changed = package_tree(source, commit, path) != package_tree(repository.objects, self_commit(body), path)
+        changed = not self_commit(body) or task["type"] in CREATING_TASKS
+        if not changed:
+            path = repository.settings.full_path(name.package)
+            source = Together(repository.objects, objects)
+            changed = package_tree(source, commit, path) != package_tree(repository.objects, self_commit(body), path)
+        if changed:
+            show_kptfile(body, contents)
+            name_binary_files(body, binary_paths(contents))
         return commit, objects, changed
 
     async def move(self, held: Held, body: Json, entry: Entry, user: str, *, dry_run: bool) -> Entry:
@@ -104,7 +117,7 @@ class DraftWriter:
         path = settings.full_path(entry.fields[PACKAGE])
         if not lifecycle_of(body).is_published:
             self._lock(body, settings.url, path, self_commit(body))
-        if encode_body(body) == encode_body(decode(entry)):
+        if _without_revision(body) == _without_revision(decode(entry)):
             return entry
         if dry_run:
             return preview(body, entry)
@@ -118,22 +131,34 @@ class DraftWriter:
         settings = held.repository.settings
         held.repository.require_open()
         path = settings.full_path(entry.fields[PACKAGE])
-        seen = seen_refs(held.repository, path, entry)
-        if self._sync and seen:
+        if self._sync and (seen := seen_refs(held.repository, path, entry)):
             job = SaveJob(entry.name, dict.fromkeys(seen), [], lambda: self._delete(entry, settings.key, {}, user))
             await held.queue.submit(job)
             return
-        # A push of the draft may be under way: its branch is named too, known or not.
-        under_way = {ref: commit for ref, commit in wanted_refs(path, entry).items() if commit is not None}
-        await self._delete(entry, settings.key, {**under_way, **seen}, user)
+        # A push of the draft may be under way, and nobody may ever learn how it ended: both branches are named that it may
+        # have moved, whatever the revision is by now, and the commits stay known that they may be at.
+        workspace = entry.fields[WORKSPACE]
+        under_way = dict.fromkeys((draft_ref(path, workspace), proposed_ref(path, workspace)), entry.fields[COMMIT])
+        commits = await self._repositories.unpushed_commits(settings.key, entry.name)
+        seen = seen_refs(held.repository, path, entry)  # read last: a push that ended meanwhile let go of its commits
+        await self._delete(entry, settings.key, {**under_way, **seen}, user, commits)
         self._repositories.mark_dirty(settings.namespace, settings.name)
 
-    async def _delete(self, entry: Entry, key: str, seen: dict[str, str], user: str) -> None:
-        change = OutboxChange(key, entry.name, seen=seen or None, drop=True)
+    async def _delete(
+        self, entry: Entry, key: str, seen: dict[str, str], user: str, commits: Sequence[GitObject] = ()
+    ) -> None:
+        change = OutboxChange(key, entry.name, objects=commits, seen=seen or None, drop=True)
         try:
             await self._recorder.write([delete_mutation(entry, user)], [change])
         except StaleWrite:
-            raise Conflict.of(REVISIONS, entry.name) from None
+            # Clients are kept out by the claim; what the server itself noted in the object does not keep it.
+            now = self._recorder.entry(entry.namespace, entry.name)
+            if now.fields != entry.fields:
+                raise Conflict.of(REVISIONS, entry.name) from None
+            try:
+                await self._recorder.write([delete_mutation(now, user)], [change])
+            except StaleWrite:
+                raise Conflict.of(REVISIONS, entry.name) from None
 
     def _lock(self, body: Json, url: str, path: str, commit: str) -> None:
         workspace = body["spec"]["workspaceName"]
@@ -186,17 +211,30 @@ class DraftWriter:
         return job.saved
 
 
-def _show_kptfile(body: Json, contents: Contents) -> None:
+def _without_revision(body: Json) -> Json:
+    """Return an object as it is compared: without its version, whatever the order of its fields."""
+    metadata = {key: value for key, value in body["metadata"].items() if key != "resourceVersion"}
+    return {**body, "metadata": metadata}
+
+
+def show_kptfile(body: Json, contents: Contents) -> None:
+    """Show in the object what the root Kptfile of ``contents`` says; without a render the pipeline's condition stays."""
+    pipeline = pipeline_condition(body)
     try:
-        project_kptfile(body, parse_kptfile(contents["Kptfile"].data))
+        project_kptfile(body, parse_kptfile(contents["Kptfile"].data), pipeline)
     except (KptfileError, KeyError):
-        project_kptfile(body, None)
+        project_kptfile(body, None, pipeline)
 
 
 def preview(body: Json, entry: Entry | None) -> Entry:
-    """Return an entry that is not stored: the answer to a dry run, or a state to compute refs from."""
+    """Return an entry that is not stored: the answer to a dry run, or a state to compute refs from.
+
+    The answer to a dry run of an update carries the version in force, as ``kubectl diff`` expects it.
+    """
     metadata = body["metadata"]
     labels, fields = revision_fields(body)
     key = key_of(metadata["namespace"], metadata["name"])
-    rv = entry.rv if entry is not None else 0
-    return Entry(key, rv, rv, metadata["uid"], encode_body(body), labels, fields)
+    encoded = encode_body(body)
+    if entry is None:
+        return Entry(key, 0, 0, metadata["uid"], encoded, labels, fields)
+    return Entry(key, entry.rv, entry.create_rv, metadata["uid"], with_revision(encoded, entry.rv), labels, fields)

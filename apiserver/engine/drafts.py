@@ -13,6 +13,7 @@ from apiserver.engine.recording import Recorder, key_of
 from apiserver.engine.registered import RegisteredRepository
 from apiserver.engine.remote_queue import RefView
 from apiserver.engine.revision_body import self_commit
+from apiserver.engine.terminating_namespaces import is_terminating
 from apiserver.engine.tree_changes import author_of
 from apiserver.rules.lifecycle import Lifecycle
 from krm.meta.errors import NotFound
@@ -62,14 +63,15 @@ class DraftJob:
     def plan(self, view: RefView) -> None:
         """Move the revision's branches to where its state wants them."""
         settings = self._repository.settings
-        self._merged = None
+        self._merged, self._pushed = None, {}
         self.postponed = self._claims.held(settings.namespace, self.name)
         if self.postponed:
             return
         entry = self._store.get(key_of(settings.namespace, self.name))
         if entry is None:
-            seen = self._parcel.seen
-            view.add({ref: None for ref, commit in seen.items() if view.get(ref) == commit}, [])
+            seen = {} if is_terminating(self._store, settings.namespace) else self._parcel.seen
+            ours = {*seen.values(), *(obj.oid for obj in self._parcel.objects)}
+            view.add({ref: None for ref in seen if view.get(ref) in ours}, [])
             return
         wanted = wanted_refs(settings.full_path(entry.fields[PACKAGE]), entry)
         objects = list(self._parcel.objects)
@@ -114,8 +116,9 @@ class DraftJob:
         if self._merged is not None:
             await self._record_merge(*self._merged)
         await self._store.outbox.forget([self._parcel])
-        key = key_of(self._repository.settings.namespace, self.name)
-        if self._pushed and self._store.get(key) is None:
+        namespace = self._repository.settings.namespace
+        gone = self._store.get(key_of(namespace, self.name)) is None
+        if self._pushed and gone and not is_terminating(self._store, namespace):
             # Deleted while it was pushed: the branch that just appeared has to go again.
             self.postponed = True
             change = OutboxChange(self._repository.settings.key, self.name, seen=self._pushed, drop=True)

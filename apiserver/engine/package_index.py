@@ -4,6 +4,7 @@ Creates, approvals and deletions ask here instead of listing revisions (``decisi
 :meth:`PackageIndex.observe`; nobody else changes it.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,13 +14,14 @@ import orjson
 
 from apiserver.rules.lifecycle import Lifecycle
 from apiserver.rules.managed_labels import LATEST
+from krm.api.revision_name import package_object_name
 from storage.interfaces import Entry, Event, EventType
 
 Json = dict[str, Any]
 
 RESOURCE = "packagerevisions.porch.kpt.dev"
 
-REVISION, PACKAGE, REPOSITORY, WORKSPACE, LIFECYCLE, COMMIT, UPSTREAM, PACKAGE_LABELS = range(8)
+REVISION, PACKAGE, REPOSITORY, WORKSPACE, LIFECYCLE, COMMIT, UPSTREAM, PACKAGE_LABELS, CREATED = range(9)
 """Positions in ``Entry.fields`` of a package revision."""
 
 _NO_LABELS: Mapping[str, str] = {}
@@ -36,8 +38,9 @@ def revision_fields(body: Json) -> tuple[Mapping[str, str], tuple[str, ...]]:
         spec.get("workspaceName", ""),
         spec.get("lifecycle", ""),
         status.get("selfLock", {}).get("git", {}).get("commit", ""),
-        referenced_upstream(spec.get("tasks") or []),
+        referenced_upstream(spec.get("tasks") or []) if spec.get("revision") != -1 else "",
         orjson.dumps(package_labels).decode() if package_labels else "",
+        body["metadata"].get("creationTimestamp", ""),
     )
 
 
@@ -56,11 +59,25 @@ class Package:
     """The revisions of one package: object name → entry."""
 
     path: str
+    namespace: str
+    repository: str
     revisions: dict[str, Entry] = field(default_factory=dict)
+    changed: int = 0
+    """The log's revision at which one of its revisions last came, changed or went."""
+
+    @property
+    def name(self) -> str:
+        """Its name as an object."""
+        return package_object_name(self.repository, self.path)
+
+    @property
+    def created(self) -> str:
+        """When the oldest of its revisions was created (RFC 3339)."""
+        return min(entry.fields[CREATED] for entry in self.revisions.values())
 
     def published(self) -> Iterator[Entry]:
-        """Yield the published revisions with a number, also those proposed for deletion."""
-        for entry in self.revisions.values():
+        """Yield the published revisions with a number, also those proposed for deletion; may be asked in any thread."""
+        for entry in list(self.revisions.values()):
             if Lifecycle(entry.fields[LIFECYCLE]).is_published and int(entry.fields[REVISION]) > 0:
                 yield entry
 
@@ -68,10 +85,14 @@ class Package:
         """Return the published revision with the highest number."""
         return max(self.published(), key=lambda entry: int(entry.fields[REVISION]), default=None)
 
+    def latest_number(self) -> int:
+        """Return the highest published revision's number, 0 where nothing is published."""
+        latest = self.latest()
+        return 0 if latest is None else int(latest.fields[REVISION])
+
     def next_revision(self) -> int:
         """Return the number the next approval gives."""
-        latest = self.latest()
-        return 1 if latest is None else int(latest.fields[REVISION]) + 1
+        return self.latest_number() + 1
 
     def by_workspace(self, workspace: str) -> Entry | None:
         """Return the revision made in a workspace."""
@@ -89,34 +110,57 @@ class Package:
 
 @dataclass(slots=True)
 class _Packages:
-    """The packages of one repository, and how many lie below each directory."""
+    """The packages of one repository, how many lie below each directory, and how many revisions they have."""
 
     packages: dict[str, Package] = field(default_factory=dict)
     directories: Counter[str] = field(default_factory=Counter)
+    revisions: int = 0
 
 
 class PackageIndex:
-    """Packages by repository, and who refers to whom as upstream."""
+    """Packages by repository and by name, and who refers to whom as upstream."""
 
     def __init__(self) -> None:
+        self._named: dict[str, NamedPackages] = {}
         self._repositories: dict[tuple[str, str], _Packages] = {}
         self._references: dict[tuple[str, str], set[str]] = {}
+        self.lifecycles: Counter[str] = Counter()
+        """How many revisions there are in each lifecycle."""
 
     def observe(self, event: Event) -> None:
         """Apply one event of the packagerevisions resource."""
-        if event.previous is not None:
-            self._remove(event.previous)
-        if event.type is not EventType.DELETED:
-            self._add(event.entry)
+        before, gone = event.previous, event.type is EventType.DELETED
+        if before is not None:
+            self.lifecycles[before.fields[LIFECYCLE]] -= 1
+            self._unrefer(before)
+            # A name may be read as two packages: "r.a.v1.0" is "a" in "v1.0" as well as "a/v1" in "0".
+            if gone or before.fields[PACKAGE] != event.entry.fields[PACKAGE]:
+                self._remove(before, event.rv)
+        if not gone:
+            self.lifecycles[event.entry.fields[LIFECYCLE]] += 1
+            self._put(event.entry)
 
     def package(self, namespace: str, repository: str, path: str) -> Package | None:
         """Return a package that has at least one revision."""
         held = self._repositories.get((namespace, repository))
         return held.packages.get(path) if held else None
 
+    def named(self, namespace: str) -> "NamedPackages":
+        """Return the packages of a namespace by their object names."""
+        return self._named.get(namespace) or NamedPackages()
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that have packages, sorted."""
+        return sorted(self._named)
+
     def repositories(self) -> list[tuple[str, str]]:
         """Return (namespace, name) of every repository that has revisions."""
         return list(self._repositories)
+
+    def count(self, namespace: str, repository: str) -> int:
+        """Return how many revisions a repository has."""
+        held = self._repositories.get((namespace, repository))
+        return held.revisions if held else 0
 
     def packages(self, namespace: str, repository: str) -> Iterator[Package]:
         """Yield every package of a repository."""
@@ -144,34 +188,82 @@ class PackageIndex:
         """Return the revisions whose creating task names ``name`` as their upstream, sorted."""
         return sorted(self._references.get((namespace, name), ()))
 
-    def _add(self, entry: Entry) -> None:
+    def _put(self, entry: Entry) -> None:
         key = (entry.namespace, entry.fields[REPOSITORY])
-        held = self._repositories.setdefault(key, _Packages())
+        held = self._repositories.get(key)
+        if held is None:
+            held = self._repositories[key] = _Packages()
         path = entry.fields[PACKAGE]
         package = held.packages.get(path)
         if package is None:
-            package = held.packages[path] = Package(path)
+            package = held.packages[path] = Package(path, *key)
             held.directories.update(_directories(path))
+            self._named.setdefault(entry.namespace, NamedPackages()).add(package)
+        held.revisions += entry.name not in package.revisions
         package.revisions[entry.name] = entry
+        package.changed = max(package.changed, entry.rv)
         if upstream := entry.fields[UPSTREAM]:
             self._references.setdefault((entry.namespace, upstream), set()).add(entry.name)
 
-    def _remove(self, entry: Entry) -> None:
-        key = (entry.namespace, entry.fields[REPOSITORY])
-        held = self._repositories[key]
-        path = entry.fields[PACKAGE]
-        package = held.packages[path]
-        package.revisions.pop(entry.name, None)
+    def _remove(self, entry: Entry, rv: int) -> None:
+        held = self._repositories[entry.namespace, entry.fields[REPOSITORY]]
+        package = held.packages[entry.fields[PACKAGE]]
+        held.revisions -= package.revisions.pop(entry.name, None) is not None
+        package.changed = max(package.changed, rv)
         if not package.revisions:
-            del held.packages[path]
-            held.directories.subtract(_directories(path))
-            if not held.packages:
-                del self._repositories[key]
-        if upstream := entry.fields[UPSTREAM]:
-            references = self._references[(entry.namespace, upstream)]
+            self._forget(held, package)
+
+    def _forget(self, held: _Packages, package: Package) -> None:
+        del held.packages[package.path]
+        for directory in _directories(package.path):
+            held.directories[directory] -= 1
+            if not held.directories[directory]:
+                del held.directories[directory]  # a counter keeps what it counted down to nothing
+        if not held.packages:
+            del self._repositories[package.namespace, package.repository]
+        named = self._named[package.namespace]
+        named.remove(package.name)
+        if not named:
+            del self._named[package.namespace]
+
+    def _unrefer(self, entry: Entry) -> None:
+        upstream = (entry.namespace, entry.fields[UPSTREAM])
+        references = self._references.get(upstream)
+        if references is not None:
             references.discard(entry.name)
             if not references:
-                del self._references[(entry.namespace, upstream)]
+                del self._references[upstream]
+
+
+class NamedPackages:
+    """The packages of one namespace: by object name, and the names in order."""
+
+    __slots__ = ("_by_name", "_names")
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Package] = {}
+        self._names: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def get(self, name: str) -> Package | None:
+        """Return a package."""
+        return self._by_name.get(name)
+
+    def after(self, name: str) -> list[Package]:
+        """Return the packages whose names come after ``name``, in order."""
+        return [self._by_name[one] for one in self._names[bisect_right(self._names, name) :]]
+
+    def add(self, package: Package) -> None:
+        """Add a package that is not there."""
+        self._by_name[package.name] = package
+        insort(self._names, package.name)
+
+    def remove(self, name: str) -> None:
+        """Remove a package that is there."""
+        del self._by_name[name]
+        del self._names[bisect_left(self._names, name)]
 
 
 def _directories(path: str) -> list[str]:

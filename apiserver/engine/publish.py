@@ -131,13 +131,19 @@ class PublishJob:
         return False
 
     def _next_number(self, view: RefView, path: str) -> int:
+        """Return a number above every one that is given: the log may not have those yet that were just pushed.
+
+        Of these the lowest may be gone again: a number that was given and deleted does not show where the others end.
+        """
         settings = self._repository.settings
         number = self._recorder.next_revision(settings.namespace, settings.name, self._revision.package)
-        while view.get(tag_ref(path, number)) is not None:
-            number += 1
-        return number
+        prefix = tag_ref(path, number).removesuffix(str(number))
+        given = [one for one in range(number, number + _MAX_UNRECORDED) if view.get(f"{prefix}{one}") is not None]
+        return given[-1] + 1 if given else number
 
 
+_MAX_UNRECORDED = 256
+"""Numbers of one package that may have been pushed and not be in the log yet: more than two batches have."""
 _MAX_DRAFT_COMMITS = 10_000
 """Edits of one draft that are looked through; each is one save."""
 

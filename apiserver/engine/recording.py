@@ -28,6 +28,8 @@ from storage.interfaces import (
 
 Json = dict[str, Any]
 REVISIONS = ResourceName("packagerevisions", "porch.kpt.dev")
+SYNC_ACTOR = "porch-sync"
+"""Who the log says wrote what a sync found."""
 MAX_RETRIES = 50
 """Lost compare-and-swaps in a row; each means that somebody else's write went through."""
 

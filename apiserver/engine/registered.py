@@ -1,8 +1,10 @@
 """One registered repository at run time: its settings, its clone, and the objects no remote has yet."""
 
 import asyncio
-import base64
 import contextlib
+import contextvars
+import math
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,25 +12,21 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
 
-import orjson
-
+from apiserver.engine.remote_access import RemoteAccess
 from krm.meta.errors import ServiceUnavailable
 from storage.git.clone import Clone
 from storage.git.commits import Identity
-from storage.git.errors import GitError
 from storage.git.objects import Overlay
 from storage.git.refs import full_path
-from storage.git.remote import Credentials, Remote
-from storage.interfaces import ObjectKey, ObjectStore
+from storage.git.remote import Remote
+from storage.interfaces import ObjectStore
+from storage.spans import span
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
-BASIC_AUTH = "kubernetes.io/basic-auth"
-
-
-class CredentialsProblem(GitError):
-    """The Secret that a Repository names does not hold credentials we can use."""
+COMPLETE_SECONDS = 300.0
+"""Between two times that readers have everything fetched again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +82,6 @@ def read_settings(body: Json) -> RepositorySettings:
     )
 
 
-def read_credentials(store: ObjectStore, namespace: str, secret: str) -> Credentials | None:
-    """Return the basic-auth credentials of a Secret in the repository's namespace, None without a Secret.
-
-    Raises:
-        CredentialsProblem: the Secret is missing or of another type; the message names what to fix.
-    """
-    if not secret:
-        return None
-    entry = store.get(ObjectKey("secrets", namespace, secret))
-    if entry is None:
-        raise CredentialsProblem(f"failed to obtain credential from secret {namespace}/{secret}: it does not exist")
-    body = orjson.loads(entry.body)
-    data = body.get("data") or {}
-    if body.get("type") != BASIC_AUTH or "password" not in data:
-        raise CredentialsProblem(
-            f"cannot resolve credentials in secret {namespace}/{secret}: its type must be {BASIC_AUTH}, "
-            "with the keys username and password"
-        )
-    try:
-        return Credentials(*(base64.b64decode(data.get(key, "")).decode() for key in ("username", "password")))
-    except ValueError:
-        raise CredentialsProblem(f"secret {namespace}/{secret} holds a username or password that is not text") from None
-
-
 class RegisteredRepository:
     """A repository in use. Blocking Git work runs in the shared pool through :meth:`run`.
 
@@ -116,19 +90,25 @@ class RegisteredRepository:
     """
 
     def __init__(
-        self, settings: RepositorySettings, folder: Path, store: ObjectStore, pool: ThreadPoolExecutor, timeout: float
+        self,
+        settings: RepositorySettings,
+        folder: Path,
+        store: ObjectStore,
+        pool: ThreadPoolExecutor,
+        access: RemoteAccess,
     ) -> None:
         self.settings = settings
         self.folder = folder
         self._store = store
         self._pool = pool
-        self._timeout = timeout
+        self._access = access
         self._clone: Clone | None = None
         self._objects: Overlay | None = None
         self.synced = False
         """The registered branch and the revisions are known at least once."""
         self.damaged = False
         """Objects that should be in the clone are not; the next sync gets everything anew."""
+        self._completed_at = -math.inf
 
     async def open(self) -> None:
         """Open or create the bare clone and bring back what the outbox holds. Safe to repeat."""
@@ -162,6 +142,17 @@ class RegisteredRepository:
             raise self._not_ready()
         return self._objects
 
+    def complete_again(self) -> bool:
+        """Have the next sync get everything anew, unless that was done just now; tell whether it is to be done.
+
+        Readers ask for it, as often as they like; what is missing in the remote, too, does not come by asking again.
+        """
+        now = time.monotonic()
+        if self.damaged or now - self._completed_at < COMPLETE_SECONDS:
+            return False
+        self.damaged, self._completed_at = True, now
+        return True
+
     def remote(self) -> Remote:
         """Return the remote with its current credentials.
 
@@ -170,8 +161,7 @@ class RegisteredRepository:
             UnsafeAddress: the address is not one we talk to.
         """
         settings = self.settings
-        credentials = read_credentials(self._store, settings.namespace, settings.secret)
-        return Remote(settings.url, credentials, timeout=self._timeout)
+        return self._access.remote(settings.namespace, settings.url, settings.secret)
 
     def branch_head(self) -> str | None:
         """Return the last known head of the registered branch."""
@@ -186,6 +176,11 @@ class RegisteredRepository:
 
         A remote that hangs then holds nobody up, not even the server's exit: the thread is a daemon.
         """
+        name = function.__name__.strip("_").replace("_", " ")
+        with span(f"git {name}", repository=self.settings.key):
+            return await self._in_a_thread(function, *arguments)
+
+    async def _in_a_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -197,14 +192,17 @@ class RegisteredRepository:
             else:
                 _resolve(loop, done, result=result)
 
-        Thread(target=work, name=f"git {self.settings.key}", daemon=True).start()
+        # The thread works for whoever waits: same request in its log lines, same trace.
+        context = contextvars.copy_context()
+        Thread(target=context.run, args=(work,), name=f"git {self.settings.key}", daemon=True).start()
         return await done
 
     def _not_ready(self) -> ServiceUnavailable:
         name = self.settings.name
         return ServiceUnavailable(
             f'repository "{name}" has not been read yet; wait until its Ready condition is True '
-            f"(kubectl wait --for=condition=Ready repository/{name})"
+            f"(kubectl wait --for=condition=Ready repository/{name})",
+            retry_after=1,  # upon which kubectl and client libraries try again by themselves, for some seconds
         )
 
     def require_open(self) -> None:

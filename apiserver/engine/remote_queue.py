@@ -7,18 +7,24 @@ waited for.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
+from opentelemetry.trace import SpanContext
 
+from apiserver.engine.engine_metrics import EngineMetrics
+from apiserver.engine.log_context import enter_background
+from apiserver.engine.push_refusals import PushRefusals, refusal
 from apiserver.engine.registered import RegisteredRepository
-from krm.meta.errors import Conflict, InternalError, ResourceName, ServiceUnavailable, StatusError
+from krm.meta.errors import Conflict, InternalError, NotFound, ResourceName, ServiceUnavailable, StatusError
 from storage.git.clone import RefUpdate
-from storage.git.errors import GitError, PushRejected, RefMoved, RemoteUnavailable
+from storage.git.errors import AuthenticationFailed, GitError, PushRejected, RefMoved, RemoteUnavailable
 from storage.git.objects import GitObject
+from storage.git.remote import Remote
+from storage.interfaces import StoreUnavailable
+from storage.spans import here, span
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +33,8 @@ MAX_BATCH = 64
 """Jobs in one push; bounds the size of a pack and of the commands that one refusal fails."""
 MAX_ATTEMPTS = 6
 """Plans of one batch before giving up; each follows a sync, so only a remote that moves all the time gets there."""
+RETRY_SECONDS = (0.2, 0.4)
+"""Pauses before a push is tried again that the remote could not take just now (``porch-api.md`` 6.5: three attempts)."""
 
 
 class RefView:
@@ -82,6 +90,7 @@ class PushJob(Protocol):
 @dataclass(slots=True, eq=False)
 class _Waiting:
     job: PushJob
+    cause: SpanContext = field(default_factory=here)
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def fail(self, error: StatusError) -> None:
@@ -95,11 +104,24 @@ class _Waiting:
 
 
 class RemoteQueue:
-    """The queue of one repository. ``sync`` is called between pushes, on demand or when the remote moved."""
+    """The queue of one repository. ``sync`` is called between pushes, on demand or when the remote moved.
 
-    def __init__(self, repository: RegisteredRepository, sync: Callable[[], Awaitable[object]]) -> None:
+    ``look_soon`` asks for a sync that does not wait its turn: the log may not know what the remote has.
+    """
+
+    def __init__(
+        self,
+        repository: RegisteredRepository,
+        sync: Callable[[], Awaitable[object]],
+        refusals: PushRefusals,
+        metrics: EngineMetrics,
+        look_soon: Callable[[], None] = lambda: None,
+    ) -> None:
         self._repository = repository
         self._sync = sync
+        self._refusals = refusals
+        self._metrics = metrics
+        self._look_soon = look_soon
         self._waiting: list[_Waiting] = []
         self._conversation = asyncio.Lock()
         self._drain: asyncio.Task[None] | None = None
@@ -116,7 +138,7 @@ class RemoteQueue:
             StatusError: the job was refused, or the remote was.
         """
         if self._closed:
-            raise ServiceUnavailable(f'repository "{self._repository.settings.name}" is no longer registered')
+            raise self._gone()
         waiting = _Waiting(job)
         self._waiting.append(waiting)
         if self._drain is None or self._drain.done():
@@ -134,23 +156,39 @@ class RemoteQueue:
             await self._sync()
 
     async def close(self) -> None:
-        """Refuse new jobs, fail those that wait, and let the push under way finish."""
+        """Refuse new jobs, fail those that wait, and let the push under way finish; cancelled, this gives that up, too."""
         self._closed = True
-        gone = ServiceUnavailable(f'repository "{self._repository.settings.name}" is no longer registered')
         while self._waiting:
-            self._waiting.pop().fail(gone)
-        if self._drain is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._drain
-        await self._settled()
+            self._waiting.pop().fail(self._gone())
+        try:
+            if self._drain is not None:
+                await asyncio.wait([self._drain])
+            await self._settled()
+        finally:
+            if self._drain is not None:
+                self._drain.cancel()
+            await self._refusals.close()
+
+    def _gone(self, besides: str = "") -> ServiceUnavailable:
+        return ServiceUnavailable(f'repository "{self._repository.settings.name}" is no longer registered{besides}')
 
     async def _work(self) -> None:
+        enter_background(self._repository.settings.key)
         while self._waiting:
             async with self._conversation:
                 batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
                 if batch:
-                    await self._push_together(batch)
+                    await self._push_or_tell(batch)
             self._tidy()
+
+    async def _push_or_tell(self, batch: list[_Waiting]) -> None:
+        """Push a batch; when that is given up on the way, nobody waits for it for ever, with a claim in hand."""
+        try:
+            await self._push_together(batch)
+        except asyncio.CancelledError:
+            for waiting in batch:
+                waiting.fail(self._gone("; what was just pushed may be in its Git remote"))
+            raise
 
     def _tidy(self) -> None:
         """Have the clone put its many small packs together, beside the work that goes on."""
@@ -172,43 +210,106 @@ class RemoteQueue:
                 await self._sync()  # an approval of before a crash may be in the remote already
             await self._push(batch)
         except PushRejected as rejected:
-            if len(batch) == 1:
-                batch[0].fail(refusal(self._repository, batch[0].job.name, rejected))
-                return
-            for waiting in batch:
-                if not waiting.done.done():
-                    await self._push_together([waiting])
-        except GitError as error:
-            for waiting in batch:
-                waiting.fail(unavailable(self._repository, error))
+            await self._push_alone(batch, rejected)
+        except (GitError, StatusError, StoreUnavailable) as error:
+            self._give_up(batch, error)
         except Exception:
+            self._doubt()
             log.exception("push failed unexpectedly", repository=self._repository.settings.key)
             for waiting in batch:
                 waiting.fail(InternalError.because("the push failed unexpectedly; the server's log says why"))
 
+    async def _push_alone(self, batch: list[_Waiting], rejected: PushRejected) -> None:
+        """Find out whose refs the remote refuses."""
+        if len(batch) == 1:
+            self._refuse(batch[0], rejected)
+            return
+        for waiting in batch:
+            if not waiting.done.done():
+                await self._push_together([waiting])
+
+    def _give_up(self, batch: Sequence[_Waiting], error: GitError | StatusError | StoreUnavailable) -> None:
+        """Tell everybody why there is no push now."""
+        known = isinstance(error, GitError) and not (isinstance(error, RemoteUnavailable) and error.outcome_unknown)
+        if not known:
+            self._doubt()
+        for waiting in batch:
+            if isinstance(error, AuthenticationFailed):
+                self._refuse(waiting, error)
+            elif isinstance(error, GitError):
+                waiting.fail(unavailable(self._repository, error))
+            else:
+                waiting.fail(unrecorded(waiting.job, error))
+
+    def _doubt(self) -> None:
+        """Have everything compared soon: the remote may have what the log does not know."""
+        self._repository.synced = False
+        self._look_soon()
+
+    def _refuse(self, waiting: _Waiting, error: PushRejected | AuthenticationFailed) -> None:
+        """Fail a job whose push the remote refused; a remote that is merely busy will take it later."""
+        if isinstance(error, PushRejected) and error.transient:
+            waiting.fail(unavailable(self._repository, error))
+            return
+        self._refusals.refused(waiting.job.name, error)
+        waiting.fail(refusal(self._repository, waiting.job.name, error))
+
     async def _push(self, batch: list[_Waiting]) -> None:
         repository = self._repository
+        pauses = iter(RETRY_SECONDS)
         for _attempt in range(MAX_ATTEMPTS):
+            remote = repository.remote()
+            undone = [waiting for waiting in batch if not waiting.done.done()]
             try:
-                planned, refused = await repository.converse(self._attempt, [w for w in batch if not w.done.done()])
+                planned, refused, moved = await self._try(remote, undone)
+            except PushRejected as error:
+                pause = next(pauses, None) if error.transient else None
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+                continue
+            except AuthenticationFailed:
+                if repository.remote().credentials == remote.credentials:
+                    raise
+                continue  # the Secret was exchanged while we knocked
             except (RefMoved, RemoteUnavailable) as error:
                 if isinstance(error, RemoteUnavailable) and not error.outcome_unknown:
                     raise
-                await self._settled()
-                await self._sync()  # shows what moved, or what of ours arrived
+                await self._look_again(error)
                 continue
             for waiting, why in refused:
                 waiting.fail(why)
+            self._refusals.accepted([waiting.job.name for waiting in planned], moved)
             self._settle_aside(planned)
             return
         moving = "the remote kept moving while this was pushed; try again"
         for waiting in batch:
             waiting.fail(Conflict.of(REVISIONS, waiting.job.name, moving))
 
-    def _attempt(self, batch: list[_Waiting]) -> tuple[list[_Waiting], list[tuple[_Waiting, StatusError]]]:
-        """Plan and push in a Git thread; return the jobs that went along, and those that would not."""
+    async def _look_again(self, cause: RefMoved | RemoteUnavailable) -> None:
+        """See what moved, or what of ours arrived; when the remote does not say, that stays as unknown as it was."""
+        await self._settled()
+        try:
+            await self._sync()
+        except GitError as error:
+            if isinstance(cause, RemoteUnavailable):
+                raise cause from error
+            raise
+
+    async def _try(
+        self, remote: Remote, batch: list[_Waiting]
+    ) -> tuple[list[_Waiting], list[tuple[_Waiting, StatusError]], frozenset[str]]:
+        """Push once, measured."""
+        causes = [waiting.cause for waiting in batch]
+        key = self._repository.settings.key
+        with self._metrics.push(len(batch)), span("push", causes, repository=key, jobs=len(batch)):
+            return await self._repository.converse(self._attempt, remote, batch)
+
+    def _attempt(
+        self, remote: Remote, batch: list[_Waiting]
+    ) -> tuple[list[_Waiting], list[tuple[_Waiting, StatusError]], frozenset[str]]:
+        """Plan and push in a Git thread; return the jobs that went along, those that would not, and the refs that moved."""
         repository = self._repository
-        remote = repository.remote()
         view = RefView(repository)
         planned: list[_Waiting] = []
         refused: list[tuple[_Waiting, StatusError]] = []
@@ -221,11 +322,12 @@ class RemoteQueue:
                 refused.append((waiting, unavailable(repository, error)))
             else:
                 planned.append(waiting)
-        if updates := view.updates():
+        updates = view.updates()
+        if updates:
             # Stored first: the clone must never know a ref whose objects a crash or a full disk kept from it.
             repository.clone.add_objects(view.objects())
             repository.clone.push(remote, updates, view.objects())
-        return planned, refused
+        return planned, refused, frozenset(update.ref for update in updates)
 
     def _settle_aside(self, planned: Sequence[_Waiting]) -> None:
         """Record pushed jobs while the next push goes on; those of one package in turn, because they move one label."""
@@ -243,16 +345,22 @@ class RemoteQueue:
 
     async def _settled(self) -> None:
         """Wait until the log knows every push of ours; a sync would take what it does not know for somebody else's."""
-        await asyncio.gather(*self._settling)
+        if self._settling:
+            await asyncio.wait(self._settling)  # whoever is cancelled here must not take the settling with him
 
     async def _settle(self, waiting: _Waiting) -> None:
         """Record one pushed job."""
         try:
             await waiting.job.settle()
-        except StatusError as error:
+        except (Conflict, NotFound) as error:  # somebody else wrote, or removed, the revision while it was pushed
+            self._doubt()
             waiting.fail(error)
+        except (StatusError, StoreUnavailable) as error:
+            self._doubt()
+            log.warning("a push waits to be recorded", job=waiting.job.name, problem=str(error))
+            waiting.fail(unrecorded(waiting.job, error))
         except Exception:
-            self._repository.synced = False  # the next sync compares everything
+            self._doubt()
             log.exception("recording a push failed", repository=self._repository.settings.key, job=waiting.job.name)
             why = f"{waiting.job.name} reached its remote, but recording it failed; the next sync repairs it"
             waiting.fail(InternalError.because(why))
@@ -272,8 +380,7 @@ def unavailable(repository: RegisteredRepository, error: GitError) -> ServiceUna
     )
 
 
-def refusal(repository: RegisteredRepository, name: str, rejected: PushRejected) -> StatusError:
-    """Say that the remote refused the refs of one job."""
-    reasons = "; ".join(f"{ref}: {reason}" for ref, reason in sorted(rejected.reasons.items()))
-    why = f'the Git remote of repository "{repository.settings.name}" refused the push ({reasons}); nothing was changed'
-    return Conflict.of(REVISIONS, name, why)
+def unrecorded(job: PushJob, error: StatusError | StoreUnavailable) -> ServiceUnavailable:
+    """Say that the log could not be written, and that nobody can tell from that what the remote has."""
+    why = f"{job.name} may be in its Git remote already, but the database cannot be used now: {error}"
+    return ServiceUnavailable(f"{why}. The next sync shows what arrived; read it again, then try again", retry_after=1)

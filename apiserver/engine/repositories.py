@@ -8,82 +8,52 @@ import asyncio
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from enum import StrEnum
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from apiserver.engine.back_off import BackOff, UnsupportedRepository
 from apiserver.engine.claims import Claims
-from apiserver.engine.drafts import DraftJob
+from apiserver.engine.draft_pushing import DraftPusher
+from apiserver.engine.engine_metrics import EngineFigures, EngineMetrics
+from apiserver.engine.held_repository import Held, Options
+from apiserver.engine.log_context import enter_background
 from apiserver.engine.package_index import PackageIndex
-from apiserver.engine.recording import Recorder, delete_mutation
+from apiserver.engine.push_refusals import PushRefusals
+from apiserver.engine.recording import SYNC_ACTOR, Recorder, delete_mutation
 from apiserver.engine.registered import RegisteredRepository, RepositorySettings, read_settings
+from apiserver.engine.remote_access import CA_BUNDLE, RemoteAccess
 from apiserver.engine.remote_queue import RemoteQueue
-from apiserver.engine.revision_body import timestamp
+from apiserver.engine.repository_status import FINALIZER, RESOURCE, RepositoryStatus, SyncOutcome
+from apiserver.engine.revision_events import SYNC_FAILED, RevisionEvents
 from apiserver.engine.sync import Synchronizer
+from apiserver.rules.sync_plan import Rhythm, SyncWishes, Work, due, next_full, pause, read_wishes
 from krm.meta.errors import NotFound, ResourceName, StatusError
-from storage.bodies import decode, encode_body
+from storage.bodies import decode
 from storage.git.errors import GitError
-from storage.interfaces import (
-    Entry,
-    Event,
-    EventType,
-    Mutation,
-    ObjectKey,
-    ObjectStore,
-    Op,
-    StaleWrite,
-    StoreUnavailable,
-)
+from storage.git.objects import GitObject
+from storage.interfaces import Entry, Event, EventType, Mutation, ObjectStore, StaleWrite, StoreUnavailable
 
-Json = dict[str, Any]
+__all__ = ["FINALIZER", "RESOURCE", "Held", "Options", "Repositories"]
+
 log = structlog.get_logger(__name__)
 
-RESOURCE = "repositories.config.porch.kpt.dev"
 NAME = ResourceName("repositories", "config.porch.kpt.dev")
-FINALIZER = "config.porch.kpt.dev/repository"
-FIRST_RETRY, LAST_RETRY = 1.0, 300.0
-"""Seconds between attempts to read a repository that fails; doubled each time."""
+SECRETS = "secrets"
 WRITE_CHUNK = 500
+LOOKS_PER_SECOND = 50.0
+"""Remotes that are looked at in a second after a start. A thousand at once kept the server from answering for half a minute;
+until its turn a repository serves what the log and its clone hold."""
+RETRY_SECONDS = 2.0
+"""Between attempts to forget a repository while the database cannot be written."""
 FLUSH_SECONDS = 5.0
 """How long a repository that is unregistered may take to push its last drafts."""
-
-
-class Readiness(StrEnum):
-    """Reasons of the Ready condition."""
-
-    RECONCILING = "Reconciling"
-    READY = "Ready"
-    ERROR = "Error"
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How repositories are kept; times in seconds."""
-
-    folder: Path
-    sync_interval: float = 60.0
-    git_timeout: float = 60.0
-    push_drafts: str = "async"
-    max_parallel_syncs: int = 4
-    push_delay: float = 0.5
-    """A draft waits this long for further edits, or its approval, before it is pushed."""
-
-
-@dataclass(slots=True)
-class Held:
-    """A repository in use and the tasks that serve it."""
-
-    repository: RegisteredRepository
-    queue: RemoteQueue
-    synchronizer: Synchronizer
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    dirty: asyncio.Event = field(default_factory=asyncio.Event)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
 class Repositories:
@@ -97,15 +67,26 @@ class Repositories:
         claims: Claims,
         options: Options,
         pool: ThreadPoolExecutor,
+        events: RevisionEvents,
+        metrics: EngineMetrics,
     ) -> None:
         self._store = store
         self._index = index
         self._recorder = recorder
-        self._claims = claims
         self._options = options
         self._pool = pool
+        self._events = events
+        self._metrics = metrics
+        self._status = RepositoryStatus(store)
+        self.access = RemoteAccess(store, options.access)
+        """How remotes are reached, registered ones and others."""
+        self._claims = claims
+        self._pusher = DraftPusher(store, recorder, claims, options)
+        self._rhythm = Rhythm(timedelta(seconds=options.sync_interval), timedelta(seconds=options.full_sync_interval))
         self._held: dict[tuple[str, str], Held] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._leaving: dict[tuple[str, str], asyncio.Task[None]] = {}
+        """Who is being unregistered."""
         self._running = False
         self._reading = asyncio.Semaphore(options.max_parallel_syncs)
 
@@ -127,6 +108,22 @@ class Repositories:
         if held := self._held.get((namespace, name)):
             held.dirty.set()
 
+    def figures(self) -> EngineFigures:
+        """Return the engine's state in numbers; may be called from any thread."""
+        states: Counter[str] = Counter()
+        drafts = size = 0
+        oldest = 0.0
+        for held in list(self._held.values()):
+            states["failing" if held.problem else "ready" if held.repository.synced else "starting"] += 1
+            drafts, size = drafts + held.outbox.drafts, size + held.outbox.size
+            oldest = max(oldest, held.outbox.waits())
+        return EngineFigures(self._index.lifecycles.copy(), states, drafts, size, oldest, self._claims.count())
+
+    async def unpushed_commits(self, key: str, revision: str) -> list[GitObject]:
+        """Return the commits of a draft that its remote is not known to have."""
+        parcel = await self._store.outbox.parcel(key, revision)
+        return [obj for obj in parcel.objects if obj.kind == "commit"] if parcel else []
+
     # --- life ------------------------------------------------------------------------------
 
     def observe(self, event: Event) -> None:
@@ -134,15 +131,30 @@ class Repositories:
         if self._running:
             self._follow(event)
 
+    def observe_secret(self, event: Event) -> None:
+        """Try again what failed in repositories whose credentials or certificates changed; called by the store."""
+        if not self._running:
+            return
+        where, name = event.entry.namespace, event.entry.name
+        for (namespace, _), held in self._held.items():
+            concerned = name in (held.repository.settings.secret, f"{namespace}{CA_BUNDLE}")
+            if namespace != where or not concerned:
+                continue
+            if held.problem:
+                held.wake.set()
+            if held.outbox.drafts:
+                held.push_all_again()
+
     def start(self) -> None:
         """Begin to serve every Repository in the store."""
         self._running = True
         registered = set()
-        for entry in self._store.snapshot(RESOURCE):
+        for number, entry in enumerate(self._store.snapshot(RESOURCE)):
             registered.add((entry.namespace, entry.name))
-            self._follow(Event(entry.rv, EventType.ADDED, entry, None))
+            self._follow(Event(entry.rv, EventType.ADDED, entry, None), first_look=number / LOOKS_PER_SECOND)
         for key in set(self._index.repositories()) - registered:
             self._forget(key, None, None)  # the server stopped while the repository was being removed
+        self._remove_clones({held.repository.folder for held in self._held.values()})
 
     async def stop(self) -> None:
         """End all background work; what is acknowledged stays in the outbox."""
@@ -152,7 +164,7 @@ class Repositories:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _follow(self, event: Event) -> None:
+    def _follow(self, event: Event, *, first_look: float = 0.0) -> None:
         key = (event.entry.namespace, event.entry.name)
         if event.type is EventType.DELETED:
             self._close(key, None)
@@ -161,22 +173,33 @@ class Repositories:
         if body["metadata"].get("deletionTimestamp"):
             self._close(key, event.entry)
             return
-        settings = read_settings(body)
+        settings, wishes = read_settings(body), read_wishes(body)
         held = self._held.get(key)
         if held is None:
-            self._held[key] = self._open(settings)
-        elif held.repository.settings != settings:
-            held.repository.settings = settings
+            self._held[key] = self._open(settings, wishes, first_look)
+            return
+        # What the server itself wrote, a finished wish among it, is no reason to look again.
+        told = (body.get("status") or {}).get("observedGeneration")
+        changed = held.repository.settings != settings and told != settings.generation
+        if changed or wishes.schedule != held.wishes.schedule or wishes.requested not in ("", held.wishes.requested):
             held.wake.set()
+        held.repository.settings, held.wishes = settings, wishes
 
-    def _open(self, settings: RepositorySettings) -> Held:
+    def _open(self, settings: RepositorySettings, wishes: SyncWishes, first_look: float) -> Held:
         folder = self._folder(settings)
-        repository = RegisteredRepository(settings, folder, self._store, self._pool, self._options.git_timeout)
-        synchronizer = Synchronizer(repository, self._store, self._index, self._recorder, self._reading)
-        held = Held(repository, RemoteQueue(repository, synchronizer.sync), synchronizer)
-        held.tasks.append(asyncio.create_task(self._keep_synced(held)))
-        if self._options.push_drafts != "sync":
-            held.tasks.append(asyncio.create_task(self._keep_pushed(held)))
+        repository = RegisteredRepository(settings, folder, self._store, self._pool, self.access)
+        wake, dirty = asyncio.Event(), asyncio.Event()
+        synchronizer = Synchronizer(
+            repository, self._store, self._index, self._recorder, self._reading, self._events, dirty.set
+        )
+        refusals = PushRefusals(repository, self._store, self._status, self._events)
+        queue = RemoteQueue(
+            repository, self._metrics.measured_sync(synchronizer.sync), refusals, self._metrics, wake.set
+        )
+        held = Held(repository, queue, synchronizer, wishes, wake=wake, dirty=dirty)
+        held.tasks.append(asyncio.create_task(self._keep_synced(held, first_look)))
+        # Also where drafts are pushed before they are acknowledged: the setting may have been another one before.
+        held.tasks.append(asyncio.create_task(self._pusher.keep_pushed(held)))
         held.dirty.set()
         return held
 
@@ -194,85 +217,106 @@ class Repositories:
         self._forget(key, held, folder)
 
     def _forget(self, key: tuple[str, str], held: Held | None, folder: Path | None) -> None:
-        task = asyncio.create_task(self._unregister(key, held, folder))
+        task = self._leaving[key] = self._aside(self._unregister(key, held, folder))
+        task.add_done_callback(lambda _: self._left(key, task))
+
+    def _left(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+        if self._leaving.get(key) is task:
+            del self._leaving[key]
+
+    def _aside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside everything else, until it is done or the server stops."""
+        task = asyncio.create_task(work)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+        return task
 
-    # --- background ------------------------------------------------------------------------
+    # --- syncing ---------------------------------------------------------------------------
 
-    async def _keep_synced(self, held: Held) -> None:
-        retry = FIRST_RETRY
-        await self._begin(held)
+    async def _keep_synced(self, held: Held, first_look: float) -> None:
+        """Attend to a repository as long as it is registered, for the first time after ``first_look`` seconds."""
+        settings = held.repository.settings
+        enter_background(settings.key)
+        back_off = BackOff()
+        if (leaving := self._leaving.get((settings.namespace, settings.name))) is not None:
+            await asyncio.wait([leaving])  # one of the same name, whose revisions are still being forgotten
+        await self._status.begin(settings)
+        if first_look:
+            # A clone that cannot be opened is tried again, and reported, at the first look.
+            with contextlib.suppress(GitError, StoreUnavailable):
+                await held.repository.open()
+            await _rest(held, first_look)
         while True:
             held.wake.clear()
             try:
-                changed = await self._sync(held)
+                await self._attend(held)
             except (GitError, StatusError, StoreUnavailable) as error:
-                await self._report(held, ready=False, message=str(error), synced=False)
-                delay, retry = retry, min(retry * 2, LAST_RETRY)
-            except Exception:
+                await self._failed(held, str(error))
+                delay = back_off.after(error)
+            except Exception as error:
                 log.exception("sync failed unexpectedly", repository=held.repository.settings.key)
-                await self._report(
-                    held, ready=False, message="unexpected error; the server's log says why", synced=False
-                )
-                delay, retry = retry, min(retry * 2, LAST_RETRY)
+                await self._failed(held, "unexpected error; the server's log says why")
+                delay = back_off.after(error)
             else:
-                await self._report(held, ready=True, message="Repository Ready", synced=changed)
-                delay, retry = self._options.sync_interval, FIRST_RETRY
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(delay):
-                    await held.wake.wait()
+                back_off.reset()
+                delay = self._pause(held)
+            await _rest(held, delay)
+
+    async def _attend(self, held: Held) -> None:
+        """Do with a repository what is due, and say so in its status."""
+        repository, wishes, began = held.repository, held.wishes, datetime.now(UTC)
+        settings = repository.settings
+        if settings.type != "git":
+            raise UnsupportedRepository(
+                f"repositories of type {settings.type} are not supported; register a Git repository"
+            )
+        await repository.open()
+        work = due(wishes, self._rhythm, held.last_full, began)
+        if work is Work.HEALTH and repository.synced and not repository.damaged:
+            await held.synchronizer.check()
+            changed = False
+        else:
+            if work is Work.EVERYTHING:
+                held.synchronizer.compare_everything()
+            changed = await self._sync(held)
+        if work in (Work.FULL, Work.EVERYTHING) or changed:
+            held.last_full = datetime.now(UTC)
+        if held.problem:
+            held.problem = ""
+            held.push_all_again()
+        await self._status.synced(settings, self._outcome(held, wishes, work, began))
 
     async def _sync(self, held: Held) -> bool:
-        settings = held.repository.settings
-        if settings.type != "git":
-            raise GitError(f"repositories of type {settings.type} are not supported; register a Git repository")
-        await held.repository.open()
-        before = held.repository.synced
-        refs = dict(held.repository.clone.refs)
+        """Sync; return whether anything was read."""
+        known, before = held.repository.synced, held.repository.clone.refs
         await held.queue.synchronize()
-        return not before or refs != dict(held.repository.clone.refs)
+        return not known or before != held.repository.clone.refs
 
-    async def _keep_pushed(self, held: Held) -> None:
-        """Push parcels soon after they were written, and again after a failure."""
-        retry = FIRST_RETRY
-        while True:
-            await held.dirty.wait()
-            await asyncio.sleep(self._options.push_delay)
-            if not held.repository.synced:
-                await asyncio.sleep(self._options.push_delay)
-                continue
-            held.dirty.clear()
-            try:
-                again = await self._push_parcels(held)
-            except (StatusError, GitError, StoreUnavailable) as error:
-                log.warning("drafts wait for their remote", repository=held.repository.settings.key, problem=str(error))
-            except Exception:
-                log.exception("drafts could not be pushed", repository=held.repository.settings.key)
-            else:
-                retry = FIRST_RETRY
-                if again:
-                    held.dirty.set()
-                continue
-            # A new save does not wait for what the remote refused.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(retry):
-                    await held.dirty.wait()
-            retry = min(retry * 2, LAST_RETRY)
-            held.dirty.set()
+    def _outcome(self, held: Held, wishes: SyncWishes, work: Work, began: datetime) -> SyncOutcome:
+        settings, last = held.repository.settings, held.last_full
+        return SyncOutcome(
+            revisions=self._index.count(settings.namespace, settings.name),
+            head=held.repository.branch_head(),
+            full_at=last,
+            next_full_at=next_full(held.wishes, self._rhythm, last) if last else None,
+            done=wishes.fulfilled(began) if work is Work.EVERYTHING else None,
+        )
 
-    async def _push_parcels(self, held: Held) -> bool:
-        """Push what the outbox holds; return whether something was postponed."""
+    def _pause(self, held: Held) -> float:
+        """Return the seconds until something is to be done again."""
+        now = datetime.now(UTC)
+        return pause(held.wishes, self._rhythm, held.last_full or now, now).total_seconds()
+
+    async def _failed(self, held: Held, message: str) -> None:
         settings = held.repository.settings
-        parcels = await self._store.outbox.parcels(settings.key)
-        if self._options.push_drafts == "never":
-            parcels = [parcel for parcel in parcels if parcel.seen]
-        jobs = [DraftJob(held.repository, self._store, self._recorder, self._claims, parcel) for parcel in parcels]
-        results = await asyncio.gather(*(held.queue.submit(job) for job in jobs), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        return any(job.postponed for job in jobs)
+        held.last_full = None
+        if message != held.problem:
+            held.problem = message
+            if (body := self._status.body(settings.namespace, settings.name)) is not None:
+                self._events.report(body, SYNC_FAILED, message, warning=True)
+        await self._status.failed(settings, message)
+
+    # --- unregistering ---------------------------------------------------------------------
 
     async def _unregister(self, key: tuple[str, str], held: Held | None, folder: Path | None) -> None:
         """Push the last drafts if the remote answers, forget everything of the repository, leave Git as it is."""
@@ -281,113 +325,53 @@ class Repositories:
             for task in held.tasks:
                 task.cancel()
             await asyncio.gather(*held.tasks, return_exceptions=True)
-            if held.repository.synced and self._options.push_drafts != "never":
-                await self._push_last(held)
+            await self._pusher.push_last(held, FLUSH_SECONDS)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS):
                     await held.queue.close()
-        await self._forget_revisions(namespace, name)
-        await self._store.outbox.drop_repository(f"{namespace}/{name}")
-        await self._release(namespace, name)
+        await self._forget_everything(namespace, name)
         if folder is not None:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def _push_last(self, held: Held) -> None:
-        """Push what is acknowledged and not in the remote yet; the repository goes even when that fails."""
-        try:
-            async with asyncio.timeout(FLUSH_SECONDS):
-                await self._push_parcels(held)
-        except (StatusError, GitError, StoreUnavailable, TimeoutError) as error:
-            key = held.repository.settings.key
-            problem = str(error) or "the remote did not answer in time"
-            log.warning("unregistered with drafts that were never pushed", repository=key, problem=problem)
+    async def _forget_everything(self, namespace: str, name: str) -> None:
+        """Forget a repository's revisions and let its object go, as soon as the database lets us."""
+        while True:
+            try:
+                # The database writes in turn: what a sync that was just ended had begun to write is there after this.
+                await self._store.outbox.drop_repository(f"{namespace}/{name}")
+                await self._forget_revisions(namespace, name)
+                await self._status.release(namespace, name)
+            except (StoreUnavailable, StatusError) as error:
+                key = f"{namespace}/{name}"
+                log.warning("a repository cannot be unregistered yet", repository=key, problem=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    def _remove_clones(self, used: set[Path]) -> None:
+        """Remove the clones of repositories that are no longer registered, beside everything else."""
+        unused = [path for path in self._options.folder.glob("*.git") if path not in used]
+        if unused:
+            self._aside(asyncio.to_thread(_remove_all, unused))
 
     async def _forget_revisions(self, namespace: str, name: str) -> None:
-        while entries := list(self._index.revisions(namespace, name))[:WRITE_CHUNK]:
+        while entries := list(islice(self._index.revisions(namespace, name), WRITE_CHUNK)):
+            mutations = await asyncio.to_thread(_deletions, entries)
             with contextlib.suppress(StaleWrite):
-                await self._recorder.write([delete_mutation(entry, "porch-sync") for entry in entries])
-
-    async def _release(self, namespace: str, name: str) -> None:
-        """Take our finalizer off; the object goes with its last one."""
-
-        def release(body: Json) -> bool:
-            finalizers = body["metadata"].get("finalizers") or []
-            body["metadata"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
-            return not body["metadata"]["finalizers"]
-
-        await self._rewrite(namespace, name, release)
-
-    # --- status ------------------------------------------------------------------------------
-
-    async def _begin(self, held: Held) -> None:
-        """Say of a repository that was never read that it is being read; a remote that hangs takes long to fail."""
-        settings = held.repository.settings
-
-        def begin(body: Json) -> bool:
-            status = body.setdefault("status", {})
-            if not status.get("conditions"):
-                set_ready(status, Readiness.RECONCILING, "Repository reconciliation in progress", settings.generation)
-            return False
-
-        await self._write_status(settings, begin)
-
-    async def _report(self, held: Held, *, ready: bool, message: str, synced: bool) -> None:
-        """Write the Ready condition and counters, only when they change."""
-        settings = held.repository.settings
-        head = held.repository.branch_head() if held.repository.synced else None
-        count = sum(1 for _ in self._index.revisions(settings.namespace, settings.name))
-
-        def report(body: Json) -> bool:
-            status = body.setdefault("status", {})
-            status["observedGeneration"] = settings.generation
-            if ready:
-                status["packageCount"] = count
-                if head:
-                    status["gitCommitHash"] = head
-                if synced:
-                    status["lastFullSyncTime"] = timestamp()
-            set_ready(status, Readiness.READY if ready else Readiness.ERROR, message, settings.generation)
-            return False
-
-        await self._write_status(settings, report)
-
-    async def _write_status(self, settings: RepositorySettings, change: Callable[[Json], bool]) -> None:
-        try:
-            await self._rewrite(settings.namespace, settings.name, change)
-        except (StoreUnavailable, StatusError) as error:
-            log.warning("a repository's status could not be written", repository=settings.key, problem=str(error))
-
-    async def _rewrite(self, namespace: str, name: str, change: Callable[[Json], bool]) -> None:
-        """Change a Repository object; ``change`` returns whether the object is to be removed."""
-        while True:
-            entry = self._store.get(ObjectKey(RESOURCE, namespace, name))
-            if entry is None:
-                return
-            body = decode(entry)
-            remove = change(body) and bool(body["metadata"].get("deletionTimestamp"))
-            encoded = encode_body(body)
-            if encoded == encode_body(decode(entry)) and not remove:
-                return
-            op = Op.DELETE if remove else Op.UPDATE
-            with contextlib.suppress(StaleWrite):
-                await self._store.write([Mutation(entry.key, op, entry.rv, entry.uid, encoded, "porch-sync")])
-                return
+                await self._recorder.write(mutations)
 
 
-def set_ready(status: Json, readiness: Readiness, message: str, generation: int) -> None:
-    """Set the Ready condition; the transition time moves only with the status."""
-    conditions = [c for c in status.get("conditions") or [] if c.get("type") != "Ready"]
-    old = next((c for c in status.get("conditions") or [] if c.get("type") == "Ready"), None)
-    value = "True" if readiness is Readiness.READY else "False"
-    moved = old is None or old.get("status") != value
-    conditions.append(
-        {
-            "type": "Ready",
-            "status": value,
-            "reason": str(readiness),
-            "message": message,
-            "observedGeneration": generation,
-            "lastTransitionTime": timestamp() if moved or old is None else old["lastTransitionTime"],
-        }
-    )
-    status["conditions"] = conditions
+async def _rest(held: Held, seconds: float) -> None:
+    """Leave a repository alone for some seconds, or until something happens to it."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await held.wake.wait()
+
+
+def _remove_all(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _deletions(entries: Sequence[Entry]) -> list[Mutation]:
+    return [delete_mutation(entry, SYNC_ACTOR) for entry in entries]

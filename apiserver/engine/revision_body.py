@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 
 from apiserver.rules.lifecycle import Lifecycle
+from apiserver.rules.managed_labels import BINARY_FILES
+from apiserver.rules.pipeline_gate import condition_in, follow_rendered, waiting, with_condition, with_gate
 from krm.api.revision_name import RevisionName, revision_uid
 from krm.package.kptfile import Kptfile
 
@@ -16,9 +18,6 @@ Json = dict[str, Any]
 
 API_VERSION = "porch.kpt.dev/v1alpha1"
 KIND = "PackageRevision"
-
-BINARY_FILES = "porch.kpt.dev/binary-files"
-"""Annotation that names the files left out of a revision's text resources (``decisions.md`` 10)."""
 
 
 def timestamp(seconds: float | None = None) -> str:
@@ -31,7 +30,7 @@ def new_revision(
 ) -> Json:
     """Build the object of a revision that has no metadata of its own yet."""
     object_name = name.object_name
-    return {
+    body: Json = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {
@@ -45,22 +44,22 @@ def new_revision(
             "repository": name.repository,
             "workspaceName": name.workspace,
             "lifecycle": str(lifecycle),
-            "tasks": tasks,
             "packageMetadata": {},
         },
-        "status": {
-            "upstreamLock": {},
-            "selfLock": {},
-            "publishTimestamp": None,
-            "deployment": deployment,
-        },
+        "status": {"upstreamLock": {}, "selfLock": {}, "publishTimestamp": None},
     }
+    if tasks:
+        body["spec"]["tasks"] = tasks
+    if deployment:
+        body["status"]["deployment"] = True
+    return body
 
 
-def project_kptfile(body: Json, kptfile: Kptfile | None) -> None:
+def project_kptfile(body: Json, kptfile: Kptfile | None, pipeline: Json) -> None:
     """Show in the object what the root Kptfile says: gates, package metadata, locks, conditions.
 
-    None (a Kptfile that cannot be read) shows none of them.
+    None (a Kptfile that cannot be read) shows none of them. ``pipeline`` is the server's own condition where the Kptfile
+    does not tell how its last render ended (``decisions.md`` 14).
     """
     spec, status = body["spec"], body["status"]
     metadata: Json = {}
@@ -70,17 +69,16 @@ def project_kptfile(body: Json, kptfile: Kptfile | None) -> None:
         if kptfile.annotations:
             metadata["annotations"] = dict(kptfile.annotations)
     spec["packageMetadata"] = metadata
-    gates = list(kptfile.readiness_gates) if kptfile is not None else []
-    _set_or_drop(spec, "readinessGates", [{"conditionType": gate} for gate in gates])
+    gates = kptfile.readiness_gates if kptfile is not None else ()
+    spec["readinessGates"] = with_gate({"conditionType": gate} for gate in gates)
     status["upstreamLock"] = (kptfile.upstream_lock or {}) if kptfile is not None else {}
-    _set_or_drop(status, "conditions", [dict(c) for c in kptfile.conditions] if kptfile is not None else [])
+    conditions = kptfile.conditions if kptfile is not None else ()
+    status["conditions"] = with_condition(conditions, follow_rendered(conditions, pipeline))
 
 
-def _set_or_drop(parent: Json, key: str, value: list[Json]) -> None:
-    if value:
-        parent[key] = value
-    else:
-        parent.pop(key, None)
+def pipeline_condition(body: Json) -> Json:
+    """Return the server's own condition of a revision; one that has none yet waits."""
+    return condition_in(body["status"].get("conditions")) or waiting()
 
 
 def set_self_lock(body: Json, *, url: str, directory: str, ref: str, commit: str) -> None:
@@ -128,9 +126,8 @@ def set_managers(body: Json, entries: list[Json] | None) -> None:
 
 def name_binary_files(body: Json, paths: list[str]) -> None:
     """Say in the object which files are not text."""
-    annotations = {
-        key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != BINARY_FILES
-    }
+    annotations = dict(body["metadata"].get("annotations") or {})
+    annotations.pop(BINARY_FILES, None)
     if paths:
         annotations[BINARY_FILES] = orjson.dumps(paths).decode()
     if annotations:

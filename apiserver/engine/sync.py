@@ -6,8 +6,8 @@ Runs inside the repository's queue, so it never meets a push of ours half-way. S
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -15,22 +15,30 @@ import structlog
 from apiserver.engine.discovered import Difference, compare, settle_latest
 from apiserver.engine.drafts import wanted_refs
 from apiserver.engine.package_index import COMMIT, PACKAGE, REVISION, WORKSPACE, PackageIndex
-from apiserver.engine.recording import Recorder, create_mutation, delete_mutation, key_of, update_mutation
+from apiserver.engine.rebasing import PendingDrafts
+from apiserver.engine.recording import (
+    SYNC_ACTOR,
+    Recorder,
+    create_mutation,
+    delete_mutation,
+    is_published,
+    update_mutation,
+)
 from apiserver.engine.registered import RegisteredRepository, RepositorySettings
-from apiserver.engine.revision_body import set_self_lock
-from apiserver.engine.sync_mark import mark_holds, write_mark
+from apiserver.engine.revision_events import RevisionEvents
+from apiserver.engine.sync_mark import mark_holds, remove_mark, write_mark
+from apiserver.engine.sync_reports import SyncReports
 from apiserver.engine.tree_changes import package_tree
 from apiserver.memory import give_back
 from krm.api.revision_name import RevisionName
 from krm.package.contents import File
 from storage.bodies import decode
 from storage.git.clone import RefUpdate
-from storage.git.commits import COMMITTER, build_commit, parse_commit
+from storage.git.commits import COMMITTER, build_commit
 from storage.git.discovery import Discovery, FoundRevision, discover
 from storage.git.errors import BranchMissing, GitError
-from storage.git.objects import GitObject
-from storage.git.refs import DELETIONS, HEADS, TAGS, draft_ref, parse_ref, proposed_ref
-from storage.git.trees import read_package, replace_subtree, write_package
+from storage.git.refs import DELETIONS, DRAFTS, HEADS, PROPOSED, TAGS, draft_ref, parse_ref, proposed_ref
+from storage.git.trees import write_package
 from storage.interfaces import Entry, Mutation, ObjectStore, OutboxChange, StaleWrite
 
 Json = dict[str, Any]
@@ -41,15 +49,23 @@ CHUNK = 500
 MAX_RETRIES = 5
 MANY = 500
 """Revisions read at once after which the memory that it took is given back."""
-MAX_PROBLEMS_LOGGED = 20
-SYNC_ACTOR = "porch-sync"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one sync found: the refs of the remote before and now, and what they hold."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    discovery: Discovery
+    full: bool
 
 
 class Synchronizer:
     """Syncs one repository; its first sync in a process compares everything, later ones only what the refs say changed.
 
     ``reading`` bounds how many repositories are read at the same time. Waiting for a remote is not bounded: one that
-    hangs must not hold up the others.
+    hangs must not hold up the others. ``owes_remote`` is told that the outbox has something new.
     """
 
     def __init__(
@@ -59,11 +75,17 @@ class Synchronizer:
         index: PackageIndex,
         recorder: Recorder,
         reading: asyncio.Semaphore,
+        events: RevisionEvents,
+        owes_remote: Callable[[], None] = lambda: None,
     ) -> None:
         self._repository = repository
+        self._owes_remote = owes_remote
+        self._pending = PendingDrafts(repository, store, recorder)
+        self._reports = SyncReports(store, events)
         self._marked: Mapping[str, str] = {}
+        self._everything = False
         self._healed = False
-        """Everything was fetched again once; what is still missing then is missing in the remote."""
+        """Everything was fetched again; what is still missing then is missing in the remote."""
         self._reading = reading
         self._store = store
         self._index = index
@@ -76,30 +98,59 @@ class Synchronizer:
             GitError: the remote could not be read; the log is as it was.
         """
         repository = self._repository
-        before = dict(repository.clone.refs)
+        before = repository.clone.refs
+        full = self._everything or not (repository.synced or await self._mark_holds(before))
         after = await repository.converse(self._fetch, before)
-        full = not repository.synced and not await repository.run(mark_holds, repository.folder, before, self._store.rv)
         known, repository.synced = repository.synced, False  # should reading fail, the next sync compares everything
         if full or before != after:
             await self._read(before, after, full=full)
+        self._everything = False
         if self._marked != after:
             await repository.run(write_mark, repository.folder, after, self._store.rv)
             self._marked = after
         repository.synced = True
         return before != after or not known
 
+    async def check(self) -> None:
+        """See whether the remote answers and has the registered branch; nothing is read.
+
+        Raises:
+            GitError: it does not.
+        """
+        repository, settings = self._repository, self._repository.settings
+        refs = await repository.converse(repository.clone.list_remote, repository.remote())
+        if not settings.create_branch:
+            _require_branch(settings, refs)
+
+    def compare_everything(self) -> None:
+        """Have the next sync compare everything, whatever the refs say."""
+        self._everything = True
+
+    async def _mark_holds(self, refs: Mapping[str, str]) -> bool:
+        """Tell whether the log is known to hold what the clone's refs say; if not, the note about it is of no use."""
+        folder, rv = self._repository.folder, self._store.rv
+        if await self._repository.run(mark_holds, folder, refs, rv):
+            return True
+        await self._repository.run(remove_mark, folder)
+        return False
+
     async def _read(self, before: Mapping[str, str], after: Mapping[str, str], *, full: bool) -> None:
         """Read what the refs say and write the difference."""
-        repository = self._repository
+        repository, settings = self._repository, self._repository.settings
         async with self._reading:
-            await self._rebase_pending(before, after)
+            branch = settings.branch_ref
+            if await self._pending.follow_branch(before, after):
+                self._reports.branch_rewritten(settings, before[branch], after.get(branch))
+            elif full:
+                await self._pending.rescue(after)
             discovery = await repository.run(self._discover, before, after, full)
             if discovery.incomplete and not self._healed:
                 self._healed = repository.damaged = True
                 raise GitError("the clone lacks objects that its refs need; everything is fetched again")
-            for problem in discovery.problems[:MAX_PROBLEMS_LOGGED]:
-                log.warning("left out of a repository", repository=repository.settings.key, problem=problem)
-            await self._apply(before, after, discovery, full=full)
+            if full and not discovery.incomplete:
+                self._healed = False
+            self._reports.left_out(settings, discovery.problems)
+            await self._apply(_Found(before, after, discovery, full))
         if len(discovery.revisions) >= MANY:
             del discovery
             await repository.run(give_back)
@@ -113,8 +164,8 @@ class Synchronizer:
             if settings.create_branch:
                 self._create_branch(remote)
                 refs = repository.clone.list_remote(remote)
-            elif any(ref.startswith(HEADS) for ref in refs):
-                raise BranchMissing(settings.branch)
+            else:
+                _require_branch(settings, refs)
         if refs != before or repository.damaged:
             repository.clone.fetch(remote, refs, complete=repository.damaged)
             repository.damaged = False
@@ -137,6 +188,8 @@ class Synchronizer:
             return discover(objects, after, **where)
         changed = {ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref)}
         branch_was = before.get(settings.branch_ref)
+        # A draft that a proposal outdid counts again when the proposal is gone.
+        changed |= {DRAFTS + ref.removeprefix(PROPOSED) for ref in changed if ref.startswith(PROPOSED)} & after.keys()
         for ref in [ref for ref in changed if ref.startswith(DELETIONS)]:
             meaning = parse_ref(ref, settings.directory)
             if meaning is not None and meaning.name == settings.branch:
@@ -146,27 +199,80 @@ class Synchronizer:
                 changed.add(f"{TAGS}{settings.full_path(meaning.package)}/{meaning.name}")
         return discover(objects, after, **where, only=changed, branch_was=branch_was)
 
-    async def _apply(
-        self, before: Mapping[str, str], after: Mapping[str, str], discovery: Discovery, *, full: bool
-    ) -> None:
+    async def _apply(self, found: _Found) -> None:
         """Write the difference; when another writer was first, compare again."""
         repository, settings = self._repository, self._repository.settings
+        touched = None if found.full else self._touched(found)
         for _ in range(MAX_RETRIES):
-            pending = {parcel.revision for parcel in await self._store.outbox.parcels(settings.key)}
-            existing = {entry.name: entry for entry in self._index.revisions(settings.namespace, settings.name)}
-            difference = await repository.run(self._compare, discovery.revisions, existing, pending)
-            difference.gone = self._gone(before, after, discovery, existing, pending, full=full)
-            settle_latest(difference, existing)
+            # In this order: a draft saved between the two looks is then stale, and not taken for one that Git outran.
+            existing = {entry.name: entry for entry in (self._all() if touched is None else self._of(touched))}
+            pending = {parcel.revision for parcel in await self._store.outbox.heads(settings.key)}
+            difference, mutations = await repository.run(self._difference, found, existing, pending)
             try:
-                await self._write(difference, existing)
+                await self._write(difference, mutations)
             except StaleWrite:
                 continue
+            self._reports.left_out(settings, difference.unnamed)
+            self._reports.changes(difference, existing)
             return
         raise GitError("package revisions are written so often that the sync could not finish")
 
-    def _compare(self, found: list[FoundRevision], existing: Mapping[str, Entry], pending: set[str]) -> Difference:
+    def _touched(self, found: _Found) -> set[str] | None:
+        """Return the packages that may have to change; None for all of them, when their branch is gone."""
         settings = self._repository.settings
-        return compare(settings, self._without_unchanged(found, existing), existing, pending)
+        touched = {revision.package for revision in found.discovery.revisions} | set(found.discovery.removed)
+        for ref in found.before.keys() - found.after.keys():
+            if ref == settings.branch_ref:
+                return None
+            meaning = parse_ref(ref, settings.directory)
+            if meaning is not None:
+                touched.add(meaning.package)
+        return touched
+
+    def _all(self) -> Iterable[Entry]:
+        return self._index.revisions(self._repository.settings.namespace, self._repository.settings.name)
+
+    def _of(self, packages: Iterable[str]) -> Iterable[Entry]:
+        settings = self._repository.settings
+        for path in packages:
+            package = self._index.package(settings.namespace, settings.name, path)
+            yield from list(package.revisions.values()) if package else ()
+
+    def _difference(
+        self, found: _Found, existing: Mapping[str, Entry], pending: set[str]
+    ) -> tuple[Difference, list[Mutation]]:
+        """Return what has to change, and as the log takes it; in a thread, for it may be about thousands of revisions."""
+        shown = self._not_outdone(found.discovery.revisions, existing, found.after)
+        unchanged_left_out = self._without_unchanged(shown, existing)
+        difference = compare(self._repository.settings, unchanged_left_out, existing, pending, thorough=found.full)
+        difference.gone = self._gone(found, existing, pending)
+        settle_latest(difference, existing)
+        mutations = [delete_mutation(entry, SYNC_ACTOR) for entry in difference.gone]
+        for name, body in difference.written.items():
+            entry = existing.get(name)
+            mutations.append(
+                create_mutation(body, SYNC_ACTOR) if entry is None else update_mutation(entry, body, SYNC_ACTOR)
+            )
+        return difference, mutations
+
+    def _not_outdone(
+        self, found: Iterable[FoundRevision], existing: Mapping[str, Entry], refs: Mapping[str, str]
+    ) -> list[FoundRevision]:
+        """Leave out branches that others keep of a workspace that is further already: a tag outdoes them, a proposal a draft."""
+        settings, found = self._repository.settings, list(found)
+        published = {object_name(settings, one) for one in found if one.lifecycle == "Published"}
+        shown = []
+        for one in found:
+            if one.lifecycle == "Published":
+                shown.append(one)
+                continue
+            name, path = object_name(settings, one), settings.full_path(one.package)
+            entry = existing.get(name)
+            tagged = entry is not None and is_published(entry) and own_ref(path, entry, settings.branch) in refs
+            proposed = one.lifecycle == "Draft" and proposed_ref(path, one.workspace) in refs
+            if not (name in published or tagged or proposed):
+                shown.append(one)
+        return shown
 
     def _without_unchanged(
         self, found: Iterable[FoundRevision], existing: Mapping[str, Entry]
@@ -188,93 +294,56 @@ class Synchronizer:
         except GitError:
             return None
 
-    def _gone(
-        self,
-        before: Mapping[str, str],
-        after: Mapping[str, str],
-        discovery: Discovery,
-        existing: Mapping[str, Entry],
-        kept: set[str],
-        *,
-        full: bool,
-    ) -> list[Entry]:
+    def _gone(self, seen: _Found, existing: Mapping[str, Entry], kept: set[str]) -> list[Entry]:
         """Return the revisions whose branch or tag is no longer there.
 
-        A revision with an outbox parcel is never gone: its branch was not pushed yet, or has edits that were not.
+        A draft or proposal with an outbox parcel is never gone: its branch was not pushed yet, or has edits that were
+        not. A parcel of a published revision only says what is proposed for it, so without its tag it is gone: a crash
+        kept its deletion, which had reached the remote, from being recorded.
         """
         settings = self._repository.settings
-        found = {object_name(settings, revision) for revision in discovery.revisions}
-        removed_refs, removed = before.keys() - after.keys(), set(discovery.removed)
-        if not (full or removed_refs or removed):
+        found = {object_name(settings, revision) for revision in seen.discovery.revisions}
+        removed_refs, removed = seen.before.keys() - seen.after.keys(), set(seen.discovery.removed)
+        if not (seen.full or removed_refs or removed):
             return []
         gone = []
         for entry in existing.values():
-            if entry.name in found or entry.name in kept:
+            if entry.name in found or (entry.name in kept and not is_published(entry)):
                 continue
             ref = own_ref(settings.full_path(entry.fields[PACKAGE]), entry, settings.branch)
             left_branch = ref == settings.branch_ref and entry.fields[PACKAGE] in removed
-            if full or ref in removed_refs or left_branch:
+            if seen.full or ref in removed_refs or left_branch:
                 gone.append(entry)
         return gone
 
-    async def _write(self, difference: Difference, existing: Mapping[str, Entry]) -> None:
-        mutations: list[Mutation] = [delete_mutation(entry, SYNC_ACTOR) for entry in difference.gone]
-        for name, body in difference.written.items():
-            entry = existing.get(name)
-            mutations.append(
-                create_mutation(body, SYNC_ACTOR) if entry is None else update_mutation(entry, body, SYNC_ACTOR)
-            )
+    async def _write(self, difference: Difference, mutations: list[Mutation]) -> None:
         key = self._repository.settings.key
         outbox = [OutboxChange(key, name, drop=True) for name in difference.settled]
+        moot = {entry.name: change for entry in difference.gone if (change := self._moot_proposal(entry)) is not None}
         for start in range(0, len(mutations), CHUNK):
-            await self._recorder.write(mutations[start : start + CHUNK], outbox if start == 0 else ())
+            chunk = mutations[start : start + CHUNK]
+            outbox += [moot[mutation.key.name] for mutation in chunk if mutation.key.name in moot]
+            await self._recorder.write(chunk, outbox)
+            if outbox:
+                self._owes_remote()
+            outbox = []
 
-    async def _rebase_pending(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Put drafts that were never pushed on the new branch when the old one is not part of it any more.
+    def _moot_proposal(self, entry: Entry) -> OutboxChange | None:
+        """Return what has the branch removed that proposes to delete a revision which is gone; None where none was proposed.
 
-        Happens when the branch was forced, or the remote was deleted and created anew: the commit that the draft
-        was begun on does not exist there, so the draft could never be pushed.
+        It is gone because its deletion reached the remote, and its answer did not reach us; or somebody removed its tag.
         """
-        repository, settings = self._repository, self._repository.settings
-        old, new = before.get(settings.branch_ref), after.get(settings.branch_ref)
-        if old is None or old == new:
-            return
-        if new is not None and await repository.run(repository.clone.is_ancestor, old, new):
-            return
-        for parcel in await self._store.outbox.parcels(settings.key):
-            entry = self._store.get(key_of(settings.namespace, parcel.revision))
-            if entry is None or int(entry.fields[REVISION]) != 0:
-                continue
-            commit, objects = await repository.run(self._rebased, entry, new)
-            await self._record_rebase(entry, commit, objects)
+        if not is_published(entry):
+            return None
+        path = self._repository.settings.full_path(entry.fields[PACKAGE])
+        proposed = {ref: commit for ref, commit in wanted_refs(path, entry).items() if commit is not None}
+        return OutboxChange(self._repository.settings.key, entry.name, seen=proposed, drop=True) if proposed else None
 
-    def _rebased(self, entry: Entry, head: str | None) -> tuple[str, list[GitObject]]:
-        """Build the draft's package anew on ``head``, with every object it needs."""
-        source, settings = self._repository.objects, self._repository.settings
-        path = settings.full_path(entry.fields[PACKAGE])
-        old = parse_commit(source.read(entry.fields[COMMIT]).data)
-        tree = package_tree(source, entry.fields[COMMIT], path)
-        contents = read_package(source, tree) if tree else {}
-        package, objects = write_package(contents)
-        root = parse_commit(source.read(head).data).tree if head else None
-        new_root, trees = replace_subtree(source, root, path, package)
-        author = COMMITTER
-        commit = build_commit(new_root, (head,) if head else (), author, old.message, int(time.time()))
-        return commit.oid, [*objects, *trees, commit]
 
-    async def _record_rebase(self, entry: Entry, commit: str, objects: list[GitObject]) -> None:
-        settings = self._repository.settings
-        path = settings.full_path(entry.fields[PACKAGE])
-
-        def move(body: Json) -> None:
-            if body["status"]["selfLock"]["git"]["commit"] == entry.fields[COMMIT]:
-                ref = body["status"]["selfLock"]["git"]["ref"]
-                set_self_lock(body, url=settings.url, directory=path, ref=ref, commit=commit)
-
-        self._repository.objects.add(objects)
-        change = OutboxChange(settings.key, entry.name, objects=objects, seen={}, drop=True)
-        await self._recorder.change(settings.namespace, entry.name, move, SYNC_ACTOR, [change])
-        log.info("draft moved to the new branch", revision=entry.name)
+def _require_branch(settings: RepositorySettings, refs: Mapping[str, str]) -> None:
+    """Refuse a remote that has branches, but not the registered one; an empty one gets it with the first package."""
+    if settings.branch_ref not in refs and any(ref.startswith(HEADS) for ref in refs):
+        raise BranchMissing(settings.branch)
 
 
 def object_name(settings: RepositorySettings, revision: FoundRevision) -> str:

@@ -5,11 +5,14 @@ backup). It is written when refs and log agree; a crash in between leaves an old
 everything.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 NAME = "porch-synced"
+FORM = 2
+"""What revisions look like that a sync writes. Raise it when they change: every repository is then compared once."""
 
 
 def digest(refs: Mapping[str, str]) -> str:
@@ -22,16 +25,22 @@ def write_mark(folder: Path, refs: Mapping[str, str], rv: int) -> None:
     """Note that the log at revision ``rv`` holds what ``refs`` say; losing the note costs one full comparison."""
     draft = folder / f"{NAME}.new"
     try:
-        draft.write_text(f"{digest(refs)} {rv}\n")
+        draft.write_text(f"{digest(refs)} {rv} {FORM}\n")
         draft.replace(folder / NAME)
     except OSError:
         return
 
 
+def remove_mark(folder: Path) -> None:
+    """Take back a note that does not hold: after a restored backup the log's revision grows past the noted one again."""
+    with contextlib.suppress(OSError):
+        (folder / NAME).unlink(missing_ok=True)
+
+
 def mark_holds(folder: Path, refs: Mapping[str, str], rv: int) -> bool:
     """Tell whether the log, now at ``rv``, is known to hold what ``refs`` say."""
     try:
-        noted, _, at = (folder / NAME).read_text().strip().partition(" ")
-        return noted == digest(refs) and 0 < int(at) <= rv
+        noted, at, form = (folder / NAME).read_text().split()
+        return noted == digest(refs) and 0 < int(at) <= rv and int(form) == FORM
     except (OSError, ValueError):
         return False

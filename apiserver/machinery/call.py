@@ -10,6 +10,7 @@ from apiserver.machinery.negotiate import Form, Shape, negotiate
 from apiserver.machinery.options import write_options
 from apiserver.machinery.request import Query, RequestInfo, header, text
 from apiserver.machinery.rest import Scope, User, WriteOptions
+from krm.meta.errors import Forbidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,14 @@ class Call:
             Forbidden: they may not.
         """
         await self.authorize(self.user, replace(self.info, verb=verb))
+
+    async def may(self, verb: str) -> bool:
+        """Tell whether the user may use another verb on the object, also when this request is for its subresource."""
+        try:
+            await self.authorize(self.user, replace(self.info, verb=verb, subresource=""))
+        except Forbidden:
+            return False
+        return True
 
     @property
     def scope(self) -> Scope:

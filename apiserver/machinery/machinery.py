@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 import structlog
 from starlette.routing import BaseRoute, Match, Route
-from starlette.types import Receive, Send
+from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from apiserver.machinery.access import (
@@ -34,6 +34,7 @@ from apiserver.machinery.metrics import Measured, Metrics, WatchMeter, unserved
 from apiserver.machinery.openapi import OpenApi
 from apiserver.machinery.reply import plain
 from apiserver.machinery.request import REQUEST_INFO, Query, RequestInfo, duration, read_query, request_info, text
+from apiserver.machinery.request_span import RequestSpans
 from apiserver.machinery.rest import Resource, Served
 from apiserver.machinery.routes import Endpoint
 from apiserver.machinery.status import ErrorBoundary
@@ -44,6 +45,8 @@ BODY_LIMIT = 6 * 1024 * 1024
 """Bytes of a request body, unless configured."""
 REQUEST_SECONDS = 291.0
 """Seconds for one request other than a watch, unless configured; upstream's server uses the same."""
+log = structlog.get_logger(__name__)
+
 _NOT_FOUND = "404 page not found\n"
 _NAMED_VERBS = ("list", "watch", "deletecollection")
 """Verbs of collections; a field selector may narrow them to one object."""
@@ -55,7 +58,7 @@ class ApiMachinery:
     ``health_checks`` are quick and do not raise. ``stopping``, once set, ends all watches and fails ``/readyz``.
     ``body_limit`` is in bytes, ``request_seconds`` bounds every request that is no watch. Without ``impersonate`` nobody
     may act for somebody else; without ``audit`` no record is kept; without ``in_flight`` nobody waits for a place.
-    ``documents`` are served beside our own, to who may read their paths.
+    With ``traced`` each request is a span, with ``log_requests`` a line at debug level. ``documents`` are served beside our own, to who may read their paths.
     """
 
     def __init__(
@@ -74,6 +77,8 @@ class ApiMachinery:
         stopping: asyncio.Event | None = None,
         body_limit: int = BODY_LIMIT,
         request_seconds: float = REQUEST_SECONDS,
+        traced: bool = False,
+        log_requests: bool = False,
     ) -> None:
         self._authenticator = authenticator
         self._authorize = authorize
@@ -87,7 +92,9 @@ class ApiMachinery:
         self._stopping = stopping or asyncio.Event()
         self._body_limit = body_limit
         self._request_seconds = request_seconds
-        self._boundary = ErrorBoundary(self._serve)
+        boundary = ErrorBoundary(self._serve)
+        self._log_requests = log_requests
+        self._boundary: ASGIApp = RequestSpans(boundary) if traced else boundary
         self._endpoints: dict[tuple[str, str, str, str], Endpoint] = {}
         # What is unknown in the groups of custom resources alone is told in another way, as by a kube-apiserver.
         self._own_groups: set[str] = set()
@@ -152,6 +159,8 @@ class ApiMachinery:
     def _count(self, measured: Measured, scope: AsgiScope) -> None:
         info: RequestInfo = scope.get(REQUEST_INFO) or RequestInfo("get", "")
         key = (info.group, info.version, info.resource, info.subresource)
+        if self._log_requests:
+            log.debug("request answered", asked=info, code=measured.code)
         measured.finish(info if not info.resource or key in self._endpoints else unserved(info))
 
     def _endpoint(self, resource: Resource, subresource: str, deleted_as_object: bool) -> Endpoint:
@@ -211,7 +220,7 @@ class ApiMachinery:
             user = await self._impersonate(user, impersonation)
             if record is not None:
                 record.acts_for(user)
-        structlog.contextvars.bind_contextvars(user=user.name)
+        structlog.contextvars.bind_contextvars(user=user.name, asked=info)
         if is_open:
             await self._document(scope, receive, send)
             return

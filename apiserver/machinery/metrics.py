@@ -225,6 +225,11 @@ class Measured:
         self._code = 0
         self._size = 0
 
+    @property
+    def code(self) -> int:
+        """The code of the answer, 0 while there is none."""
+        return self._code
+
     async def send(self, message: Message) -> None:
         """Pass a message on to the client."""
         if message["type"] == "http.response.body":

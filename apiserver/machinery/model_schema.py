@@ -5,6 +5,7 @@ field is one that may be absent. Source: ``kube-api.md`` 1.7 and 2.15.
 """
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -52,11 +53,11 @@ def structural_schema(model: type[BaseModel]) -> Schema:
 def _translate(source: Schema, definitions: dict[str, Schema], depth: int) -> Schema:
     if depth > MAX_NESTING:
         raise ValueError("the model is nested too deep for a structural schema")
-    source = _resolve(source, definitions)
+    source = resolved(source, definitions)
     schema: Schema = {key: source[key] for key in _KEPT if key in source}
     schema |= {key: value for key, value in source.items() if key.startswith("x-kubernetes-")}
     if "description" in schema:
-        schema["description"] = _description(schema["description"])
+        schema["description"] = described(schema["description"])
     if "const" in source:
         schema["enum"] = [source["const"]]
     if schema.get("format") in _FORMATS:
@@ -71,14 +72,14 @@ def _translate(source: Schema, definitions: dict[str, Schema], depth: int) -> Sc
     return schema
 
 
-def _description(docstring: str) -> str:
-    """Drop the note on where a type comes from: it is for us, not for users."""
+def described(docstring: str) -> str:
+    """Return a docstring without the note on where a type comes from: it is for us, not for users."""
     paragraphs = inspect.cleandoc(docstring).split("\n\n")
     return "\n\n".join(text for text in paragraphs if not text.startswith("Source:"))
 
 
-def _resolve(source: Schema, definitions: dict[str, Schema]) -> Schema:
-    """Follow references, and drop the null branch of an optional field; what stands beside a reference wins."""
+def resolved(source: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return what references lead to, without the null of an optional field; what stands beside a reference wins."""
     while True:
         if "$ref" in source:
             target = definitions[source["$ref"].rsplit("/", 1)[1]]

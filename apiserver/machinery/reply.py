@@ -4,8 +4,9 @@ Source: ``kube-api.md`` 1.8 and 6.4.
 """
 
 import asyncio
+import contextlib
 import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -67,6 +68,41 @@ class Reply:
             await _send_all(_plain(self._parts), send)
 
 
+class StreamedReply:
+    """An ASGI application that sends an answer while it is being made; ``first`` is made, ``rest`` is not."""
+
+    __slots__ = ("_first", "_rest")
+
+    def __init__(self, first: Sequence[bytes], rest: AsyncGenerator[bytes, None]) -> None:
+        self._first = first
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", JSON_TYPE), (b"vary", b"Accept-Encoding")]
+        compress = _accepts_gzip(scope)
+        if compress:
+            headers.append((b"content-encoding", b"gzip"))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async with contextlib.aclosing(self._rest):
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body", "body": b""})
+                return
+            pieces = _gathered(self._first, self._rest)
+            await _send_all(_packed(pieces) if compress else pieces, send)
+
+
+async def streamed(parts: AsyncGenerator[bytes, None]) -> Reply | StreamedReply:
+    """Return the answer for a JSON document that is made piece by piece; a small one is sent whole."""
+    first: list[bytes] = []
+    size = 0
+    async for part in parts:
+        first.append(part)
+        size += len(part)
+        if size > GZIP_ABOVE:
+            return StreamedReply(first, parts)
+    return Reply(first)
+
+
 async def formatted(parts: Sequence[bytes], form: Form, *, status: int = 200, headers: Headers = ()) -> Reply:
     """Return the answer for a JSON document given in pieces, in the format agreed on."""
     if not form.yaml and not form.pretty:
@@ -120,9 +156,25 @@ async def _plain(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
-async def _compressed(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
+async def _gathered(first: Sequence[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Join pieces as they come to some of about ``CHUNK`` bytes."""
+    pending, length = list(first), sum(map(len, first))
+    async for part in rest:
+        if length >= CHUNK:
+            yield b"".join(pending)
+            pending, length = [], 0
+        pending.append(part)
+        length += len(part)
+    yield b"".join(pending)
+
+
+def _compressed(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
+    return _packed(_plain(parts))
+
+
+async def _packed(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     packer = zlib.compressobj(level=1, wbits=_GZIP_WINDOW)
-    for piece in chunks(parts):
+    async for piece in pieces:
         if packed := await asyncio.to_thread(packer.compress, piece):
             yield packed
     yield packer.flush()

@@ -47,6 +47,16 @@ class RequestInfo:
     excess: bool = False
     """Parts follow the subresource; nothing is served there."""
 
+    @property
+    def target(self) -> str:
+        """What is asked for, as logs name it: ``plural.group/subresource namespace/name``, or the path."""
+        if not self.resource:
+            return self.path
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        what = f"{kind}/{self.subresource}" if self.subresource else kind
+        return f"{what} {where}" if where else what
+
 
 def request_info(method: str, path: str, query: Query) -> RequestInfo:
     """Read the target from a path and the verb from method and query; never fails."""

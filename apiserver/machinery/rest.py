@@ -111,6 +111,8 @@ class WriteOptions:
     """The request is over ``LARGE``: what is done with it can take longer than the event loop should wait."""
     before_create: Callable[[], Awaitable[None]] | None = None
     """To be awaited before a change creates an object: raises Forbidden if its author may not."""
+    may: Callable[[str], Awaitable[bool]] | None = None
+    """Of a change: tells whether its author may use another verb, too, on the object itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,16 @@ class ItemList:
     """A page of items. ``rv`` is the snapshot's revision; ``continue_token`` "" at the end."""
 
     items: Sequence[Item]
+    rv: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemStream:
+    """A list whose items are too large to be held together: each is made when it is its turn to be sent."""
+
+    items: AsyncIterator[Item]
     rv: int
     continue_token: str = ""
     remaining: int | None = None
@@ -165,6 +177,13 @@ class Lister(Protocol):
     """Answers GET of the collection."""
 
     async def list(self, scope: Scope, options: ListOptions) -> ItemList: ...
+
+
+@runtime_checkable
+class Streamer(Protocol):
+    """Answers GET of the collection item by item, for kinds with large items; raises before the first item only."""
+
+    async def stream(self, scope: Scope, options: ListOptions) -> ItemStream: ...
 
 
 @runtime_checkable

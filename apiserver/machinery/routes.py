@@ -6,7 +6,7 @@ resource cannot do is answered with 405. Source: ``kube-api.md`` 1.3, 1.8 and 2.
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
 import orjson
@@ -37,7 +37,7 @@ from apiserver.machinery.options import (
     watch_options,
 )
 from apiserver.machinery.patching import read_patch
-from apiserver.machinery.reply import Headers, Reply, formatted
+from apiserver.machinery.reply import Headers, Reply, formatted, streamed
 from apiserver.machinery.request import text
 from apiserver.machinery.rest import (
     LARGE,
@@ -47,14 +47,16 @@ from apiserver.machinery.rest import (
     Getter,
     Item,
     ItemList,
+    ItemStream,
     Lister,
     Resource,
+    Streamer,
     SubresourceCreater,
     Updater,
     Watcher,
     WriteOptions,
 )
-from apiserver.machinery.table import Columns, Include, metadata_only, now, table_head
+from apiserver.machinery.table import Columns, Include, ShownItem, metadata_only, now, table_head
 from apiserver.machinery.warnings import Warned, warning_headers
 from apiserver.machinery.watch import FailedWatch, Frames, WatchStream
 from krm.meta.errors import (
@@ -91,6 +93,7 @@ class Endpoint:
         # Checked once: a runtime check of a protocol costs as much as the rest of a small get.
         self._getter = resource if isinstance(resource, Getter) else None
         self._lister = resource if isinstance(resource, Lister) else None
+        self._streamer = resource if isinstance(resource, Streamer) else None
         self._watcher = resource if isinstance(resource, Watcher) else None
         self._creater = resource if isinstance(resource, Creater) else None
         self._subresource_creater = resource if isinstance(resource, SubresourceCreater) else None
@@ -147,7 +150,32 @@ class Endpoint:
             raise self._unsupported("list")
         form, options = call.form(Shape.LIST), list_options(call.query)
         include = _include(call, form)
+        if self._streamer is not None and not (form.yaml or form.pretty or include is Include.OBJECT):
+            return await self._streamed(await self._streamer.stream(call.scope, options), form, include)
         return await self._listed(await self._lister.list(call.scope, options), form, include)
+
+    async def _streamed(self, stream: ItemStream, form: Form, include: Include) -> ASGIApp:
+        """Answer with items that are made one by one; of a table or metadata, only what is shown is kept of each."""
+        if form.view is View.OBJECT:
+            return await streamed(self._stream_parts(stream))
+        shown: list[Item] = []
+        async for item in stream.items:
+            if form.view is View.TABLE:
+                self._columns.row(item)
+            else:
+                metadata_only(item, form.meta_version)
+            shown.append(ShownItem(item))
+        page = ItemList(shown, stream.rv, stream.continue_token, stream.remaining)
+        return await self._listed(page, form, include)
+
+    async def _stream_parts(self, stream: ItemStream) -> AsyncGenerator[bytes, None]:
+        yield self._list_head(ItemList((), stream.rv, stream.continue_token, stream.remaining), View.OBJECT)
+        between = b""
+        async for item in stream.items:
+            yield between
+            yield item.body
+            between = b","
+        yield b"]}\n"
 
     async def _listed(self, page: ItemList, form: Form, include: Include) -> ASGIApp:
         if form.view is View.TABLE:
@@ -156,17 +184,21 @@ class Endpoint:
 
     def _list_parts(self, page: ItemList, form: Form) -> Sequence[bytes]:
         if form.view is View.METADATA:
-            kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.meta_version}"
             bodies = [metadata_only(item, form.meta_version) for item in page.items]
         else:
-            kind, version = self.definition.list_kind, self.definition.api_version
             bodies = [item.body for item in page.items]
-        head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
+        return [self._list_head(page, form.view, form.meta_version), *_joined(bodies), b"]}"]
+
+    def _list_head(self, page: ItemList, view: View, meta_version: str = "v1") -> bytes:
+        if view is View.METADATA:
+            kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{meta_version}"
+        else:
+            kind, version = self.definition.list_kind, self.definition.api_version
+        return b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
             kind.encode(),
             version.encode(),
-            _list_metadata(page, ends=self.definition.custom and form.view is View.OBJECT),
+            _list_metadata(page, ends=self.definition.custom and view is View.OBJECT),
         )
-        return [head, *_joined(bodies), b"]}"]
 
     async def _table(self, page: ItemList, form: Form, include: Include) -> Sequence[bytes]:
         missing = [item for item in page.items if item.row is None]
@@ -265,6 +297,7 @@ class Endpoint:
         self, call: Call, resource: Updater, change: Change, options: WriteOptions, form: Form
     ) -> ASGIApp:
         options.before_create = partial(call.authorize_also, "create")
+        options.may = call.may
         item, created = await resource.update(call.scope, call.info.name, change, options)
         status = 201 if created else 200
         return await self._answer(call, item, form, status=status, headers=warning_headers(options.warnings))

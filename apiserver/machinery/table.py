@@ -54,6 +54,20 @@ class Include(StrEnum):
             raise BadRequest(f"Unable to convert to Table as requested: includeObject: {why}") from error
 
 
+class ShownItem:
+    """What is left of an item whose row or metadata was made: its body is not held any longer."""
+
+    __slots__ = ("body", "name", "namespace", "partial", "row", "rv")
+
+    def __init__(self, item: Item) -> None:
+        self.rv = item.rv
+        self.body = b""
+        self.row = item.row
+        self.partial = item.partial
+        self.namespace = item.namespace
+        self.name = item.name
+
+
 class Columns:
     """The printer columns of a kind; makes rows and tables."""
 

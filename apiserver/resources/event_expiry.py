@@ -1,11 +1,10 @@
-"""Deletes Events an hour after they were last written, so that reports do not fill the log.
+"""Deletes Events an hour after they were last written, and the oldest of too many, so that reports do not fill the log.
 
 Times are counted from what this process saw, not from timestamps that clients wrote; a restart
 begins the hour anew. Source: ``kube-api.md`` 2.16.
 """
 
 import asyncio
-import itertools
 import time
 from collections.abc import Callable
 from typing import Final
@@ -21,6 +20,9 @@ RESOURCE: Final = "events"
 ACTOR: Final = "system:apiserver"
 TIME_TO_LIVE: Final = 3600.0
 """Seconds that an Event is kept after its last write."""
+MOST: Final = 4_000
+"""Events that are kept; of more the oldest go. They lie in memory, some 3 KB each, and a busy server would write a hundred
+thousand an hour."""
 INTERVAL: Final = 60.0
 """Seconds between two purges."""
 BATCH: Final = 100
@@ -31,10 +33,16 @@ class EventExpiry:
     """Follows Events and deletes those whose time is over; to be made before the store starts."""
 
     def __init__(
-        self, store: ObjectStore, *, ttl: float = TIME_TO_LIVE, clock: Callable[[], float] = time.monotonic
+        self,
+        store: ObjectStore,
+        *,
+        ttl: float = TIME_TO_LIVE,
+        most: int = MOST,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._ttl = ttl
+        self._most = most
         self._clock = clock
         # In the order of their deadlines: a write puts its Event at the end.
         self._deadlines: dict[ObjectKey, float] = {}
@@ -50,13 +58,18 @@ class EventExpiry:
                 log.warning("events cannot be purged now", error=str(error))
 
     async def purge(self) -> int:
-        """Delete every Event whose time is over; return how many there were.
+        """Delete every Event whose time is over, and the oldest beyond the most that are kept; return how many.
 
         Raises:
             StoreUnavailable: the database refused; the rest waits for the next purge.
         """
         now = self._clock()
-        expired = [key for key, _ in itertools.takewhile(lambda item: item[1] <= now, self._deadlines.items())]
+        surplus = len(self._deadlines) - self._most
+        expired = []
+        for number, (key, deadline) in enumerate(self._deadlines.items()):  # the oldest come first
+            if number >= surplus and deadline > now:
+                break
+            expired.append(key)
         for at in range(0, len(expired), BATCH):
             await asyncio.gather(*(self._delete(key) for key in expired[at : at + BATCH]))
         return len(expired)

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 _NAME_LENGTH: Final = 200
 """Characters of the object's name that an Event's name begins with."""
-_SAID_LENGTH: Final = 1024
+SAID_LENGTH: Final = 1024
 """Characters of a message, as for every Event."""
 
 
@@ -31,15 +31,20 @@ class EventRecorder:
 
     async def warn(self, obj: Json, reason: str, message: str) -> None:
         """Report a problem with an object. An Event that cannot be written is logged and let be."""
-        metadata, said = obj["metadata"], message[:_SAID_LENGTH]
+        await self.record(obj, reason, message, warning=True)
+
+    async def record(self, obj: Json, reason: str, message: str, *, warning: bool, times: int = 1) -> None:
+        """Report what happened ``times`` times to an object. An Event that cannot be written is logged and let be."""
+        metadata, said = obj["metadata"], message[:SAID_LENGTH]
         namespace = metadata.get("namespace") or "default"
         told = f"{obj['kind']}/{metadata.get('uid')}/{reason}/{said}"
         name = f"{metadata['name'][:_NAME_LENGTH]}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
         def change(current: Json) -> Json:
             if current:
-                return {**current, "count": (current.get("count") or 0) + 1, "lastTimestamp": timestamp()}
-            return self._new(obj, name, namespace, reason, said)
+                return {**current, "count": (current.get("count") or 0) + times, "lastTimestamp": timestamp()}
+            event = self._new(obj, name, namespace, reason, said)
+            return {**event, "count": times, "type": "Warning" if warning else "Normal"}
 
         options = WriteOptions(field_manager=self._component)
         try:
@@ -66,7 +71,5 @@ class EventRecorder:
             "source": {"component": self._component},
             "firstTimestamp": timestamp(),
             "lastTimestamp": timestamp(),
-            "count": 1,
-            "type": "Warning",
             "reportingComponent": self._component,
         }

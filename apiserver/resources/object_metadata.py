@@ -30,14 +30,19 @@ KEPT = ("resourceVersion", "generation", "creationTimestamp")
 
 def metadata_causes(definition: Definition, metadata: Json) -> list[Cause]:
     """Check an object's metadata; at most ``MAX_SHOWN`` problems are told, since a body can hold a million of them."""
-    problems = chain(
-        _name_causes(definition, metadata),
-        _label_causes(metadata.get("labels") or {}),
-        _annotation_causes(metadata.get("annotations") or {}),
-        _finalizer_causes(definition, metadata.get("finalizers") or []),
-        _owner_causes(metadata.get("ownerReferences") or []),
-    )
-    return list(islice(problems, MAX_SHOWN))
+    return list(islice(chain(_name_causes(definition, metadata), _client_causes(definition, metadata)), MAX_SHOWN))
+
+
+def client_metadata_causes(definition: Definition, metadata: Json) -> list[Cause]:
+    """Check what of an object's metadata is its clients', where the name is given by the server."""
+    return list(islice(_client_causes(definition, metadata), MAX_SHOWN))
+
+
+def _client_causes(definition: Definition, metadata: Json) -> Iterator[Cause]:
+    yield from _label_causes(metadata.get("labels") or {})
+    yield from _annotation_causes(metadata.get("annotations") or {})
+    yield from _finalizer_causes(definition, metadata.get("finalizers") or [])
+    yield from _owner_causes(metadata.get("ownerReferences") or [])
 
 
 def update_causes(old: Json, new: Json) -> list[Cause]:

@@ -4,6 +4,7 @@ Source: ``porch-api.md`` 1.2 to 4.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from apiserver.engine.recording import REVISIONS
@@ -23,11 +24,15 @@ from apiserver.machinery.rest import (
     WriteOptions,
 )
 from apiserver.resources.objects import NamespaceCheck
-from apiserver.resources.porch import package_revision_definition, select_revisions
+from apiserver.resources.porch import package_revision_definition
 from apiserver.resources.reading import item_or_404, list_entries, open_watch
-from apiserver.resources.revision_ownership import recorded
+from apiserver.resources.revision_metadata import check_metadata, checked, warn_of_finalizers
+from apiserver.resources.revision_ownership import recorded, without_bypass
+from apiserver.resources.revision_selectors import select_revisions
 from apiserver.resources.writing import check_preconditions, collector_finalizers
+from apiserver.rules.gate_bypass import VERB, take_bypass
 from apiserver.rules.lifecycle import Door
+from apiserver.rules.revision_changes import CLIENT_METADATA
 from krm.api.revision_name import RevisionName
 from krm.meta.errors import BadRequest, NotFound
 from storage.bodies import decode
@@ -40,6 +45,11 @@ def namespace_of(scope: Scope) -> str:
     """Return the namespace of a request for a namespaced object; the routes guarantee that there is one."""
     assert scope.namespace is not None  # noqa: S101  (an invariant of the routes, not a check of input)
     return scope.namespace
+
+
+async def _may_bypass(options: WriteOptions) -> bool:
+    """Tell whether the author of a change may leave unmet gates behind (``decisions.md`` 14)."""
+    return options.may is not None and await options.may(VERB)
 
 
 class PackageRevisions:
@@ -68,15 +78,32 @@ class PackageRevisions:
         """Create a draft; the name is composed, whatever the client sent."""
         namespace = namespace_of(scope)
         await self._namespace_check(self.definition, namespace, (wanted.get("metadata") or {}).get("name") or "")
+        take_bypass(wanted)
+        check_metadata(self.definition, wanted, (wanted.get("metadata") or {}).get("name") or "", options)
+        warn_of_finalizers(self.definition, wanted, options)
+        owned = wanted.get("metadata") or {}  # of the rest nothing is kept, so nobody manages it
+        wanted["metadata"] = {key: owned[key] for key in CLIENT_METADATA if key in owned}
         self._ownership.created(wanted, options)
-        return await self._service.create(namespace, wanted, scope.user.name, dry_run=options.dry_run)
+        if managers := without_bypass(wanted["metadata"].get("managedFields")):
+            wanted["metadata"]["managedFields"] = managers
+        return await self._service.create(
+            namespace, wanted, scope.user.name, dry_run=options.dry_run, warn=options.warnings.append
+        )
 
     async def update(self, scope: Scope, name: str, change: Change, options: WriteOptions) -> tuple[Item, bool]:
         """Change metadata, package metadata, gates, conditions, or the lifecycle; an apply may create a draft."""
+        change = checked(change, self.definition, name, options)
         record = recorded(change, self._ownership, options, Door.MAIN)
         try:
             entry = await self._service.update(
-                namespace_of(scope), name, record, scope.user.name, Door.MAIN, dry_run=options.dry_run
+                namespace_of(scope),
+                name,
+                record,
+                scope.user.name,
+                Door.MAIN,
+                dry_run=options.dry_run,
+                may_bypass=partial(_may_bypass, options),
+                warn=options.warnings.append,
             )
         except NotFound as error:
             if options.operation != APPLY or error.kind != REVISIONS.resource:
@@ -126,6 +153,13 @@ class PackageRevisionApproval:
         """Apply the lifecycle of the changed object; every other field is ignored."""
         record = recorded(change, self._ownership, options, Door.APPROVAL)
         entry = await self._service.update(
-            namespace_of(scope), name, record, scope.user.name, Door.APPROVAL, dry_run=options.dry_run
+            namespace_of(scope),
+            name,
+            record,
+            scope.user.name,
+            Door.APPROVAL,
+            dry_run=options.dry_run,
+            may_bypass=partial(_may_bypass, options),
+            warn=options.warnings.append,
         )
         return entry, False

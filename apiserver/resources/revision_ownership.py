@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from apiserver.engine.revision_body import lifecycle_of
+from apiserver.engine.revision_body import lifecycle_of, pipeline_condition
 from apiserver.machinery.apply.field_set import Fields
 from apiserver.machinery.apply.managers import same_but_times
 from apiserver.machinery.apply.ownership import Ownership
 from apiserver.machinery.rest import Change, WriteOptions
+from apiserver.rules.gate_bypass import BYPASS
+from apiserver.rules.gate_fields import replaced_conditions
 from apiserver.rules.lifecycle import Door, Lifecycle
-from apiserver.rules.managed_labels import LATEST, with_latest
-from apiserver.rules.revision_changes import CLIENT_METADATA
+from apiserver.rules.pipeline_gate import with_condition, with_gate
+from apiserver.rules.revision_changes import taken_metadata
 
 Json = dict[str, Any]
 
@@ -34,10 +36,28 @@ def recorded(change: Change, ownership: Ownership, options: WriteOptions, door: 
         wanted = change(copy.deepcopy(current))
         taken = _taken(current, wanted, door)
         ownership.changed(current, taken, options)
-        _set_managers(wanted, taken["metadata"].get("managedFields"))
+        _set_managers(wanted, without_bypass(taken["metadata"].get("managedFields")))
         return wanted
 
     return record
+
+
+def without_bypass(entries: list[Json] | None) -> list[Json] | None:
+    """Return managedFields in which nobody manages the annotation that is never stored; an apply says that it does."""
+    key = f"f:{BYPASS}"
+    kept = []
+    for entry in entries or ():
+        metadata = (entry.get("fieldsV1") or {}).get("f:metadata") or {}
+        annotations = metadata.get("f:annotations") or {}
+        if key not in annotations:
+            kept.append(entry)
+            continue
+        rest = {name: fields for name, fields in annotations.items() if name != key}
+        others = {name: fields for name, fields in metadata.items() if name != "f:annotations"}
+        metadata = {"f:annotations": rest, **others} if rest else others
+        fields = {name: value for name, value in entry["fieldsV1"].items() if name != "f:metadata"}
+        kept.append({**entry, "fieldsV1": {"f:metadata": metadata, **fields} if metadata else fields})
+    return None if entries is None else kept
 
 
 def _taken(current: Json, wanted: Json, door: Door) -> Json:
@@ -51,20 +71,16 @@ def _taken(current: Json, wanted: Json, door: Door) -> Json:
             package = {key: part for key, part in (given.get("packageMetadata") or {}).items() if part is not None}
             spec["packageMetadata"] = {**(spec.get("packageMetadata") or {}), **package}
             if given.get("readinessGates") is not None:
-                spec["readinessGates"] = given["readinessGates"]
-            if (conditions := (wanted.get("status") or {}).get("conditions")) is not None:
-                status["conditions"] = conditions
+                spec["readinessGates"] = with_gate(given["readinessGates"])
+            if (conditions := replaced_conditions(current, wanted)) is not None:
+                status["conditions"] = with_condition(conditions, pipeline_condition(current))
     elif "managedFields" in (wanted.get("metadata") or {}):
         metadata["managedFields"] = wanted["metadata"]["managedFields"]
     return {**current, "metadata": metadata, "spec": spec, "status": status}
 
 
 def _taken_metadata(current: Json, given: Json) -> Json:
-    metadata = {key: value for key, value in current.items() if key not in CLIENT_METADATA}
-    metadata |= {key: given[key] for key in CLIENT_METADATA if given.get(key)}
-    latest = (current.get("labels") or {}).get(LATEST) == "true"
-    if labels := with_latest(metadata.get("labels"), latest=latest):
-        metadata["labels"] = labels
+    metadata = taken_metadata(current, given)
     if "managedFields" in given:
         metadata["managedFields"] = given["managedFields"]
     return metadata

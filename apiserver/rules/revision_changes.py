@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.rules.lifecycle import GROUP, KIND, Lifecycle
-from apiserver.rules.managed_labels import check_create, check_update
+from apiserver.rules.gate_bypass import BYPASS
+from apiserver.rules.gate_fields import check_gate_fields, conditions_in, own_gates, replaced_conditions
+from apiserver.rules.lifecycle import GROUP, KIND
+from apiserver.rules.managed_labels import (
+    LATEST,
+    check_create,
+    check_update,
+    with_latest,
+    with_managed,
+)
+from apiserver.rules.pipeline_gate import PIPELINE_GATE, without_condition
 from krm.api.revision_name import label_problem, package_path_problem
 from krm.meta.errors import (
     STALE,
@@ -30,29 +39,43 @@ INTERNAL = "Internal error occurred: "
 """Upstream wraps its refusals so, and its client's tests compare the text (``decisions.md`` 15)."""
 
 
+_MOST_NAME = 320
+"""Characters of a name that a refusal repeats; no valid one is longer."""
+
+
+def repository_of(wanted: Json) -> str:
+    """Return the repository that a create names.
+
+    Raises:
+        BadRequest: it names none.
+    """
+    name = str((wanted.get("spec") or {}).get("repository") or "")
+    if not name:
+        raise BadRequest("spec.repositoryName is required")
+    return name
+
+
 def check_new(wanted: Json) -> None:
     """Refuse a create whose fields break a rule.
 
     Raises:
-        BadRequest: no repository is named.
         Invalid: one cause per problem.
     """
     spec = wanted.get("spec") or {}
-    if not spec.get("repository"):
-        raise BadRequest("spec.repositoryName is required")
-    causes = check_create(wanted)
+    causes = check_create(wanted) + check_gate_fields(wanted, {})
     package, workspace = spec.get("packageName") or "", spec.get("workspaceName") or ""
     if problem := package_path_problem(package):
         missing = required_value("spec.packageName", problem)
-        causes.append(invalid_value("spec.packageName", package, problem) if package else missing)
+        causes.append(invalid_value("spec.packageName", package[:_MOST_NAME], problem) if package else missing)
     if problem := label_problem(workspace):
         missing = required_value("spec.workspaceName", "a workspace name is required")
-        causes.append(invalid_value("spec.workspaceName", workspace, problem) if workspace else missing)
+        causes.append(invalid_value("spec.workspaceName", workspace[:_MOST_NAME], problem) if workspace else missing)
     lifecycle = spec.get("lifecycle") or "Draft"
     if lifecycle != "Draft":
-        causes.append(invalid_value("spec.lifecycle", lifecycle, "value can be only created as Draft"))
+        causes.append(invalid_value("spec.lifecycle", lifecycle[:_MOST_NAME], "value can be only created as Draft"))
     if causes:
-        raise Invalid.of(KIND, GROUP, f"{spec['repository']}.{package}.{workspace}", causes)
+        composed = f"{repository_of(wanted)}.{package}.{workspace}"
+        raise Invalid.of(KIND, GROUP, composed[:_MOST_NAME], causes)
 
 
 def check_version(resource: ResourceName, kind: str, name: str, wanted: Json, current_rv: int, uid: str) -> None:
@@ -98,23 +121,34 @@ class ContentChange:
 
 
 def content_change(stored: Json, wanted: Json) -> ContentChange:
-    """Find what an update of a draft changes in its Kptfile: replace semantics, absent means keep (4.3)."""
-    old_spec, new_spec = stored["spec"], wanted.get("spec") or {}
-    old_status, new_status = stored["status"], wanted.get("status") or {}
-    old_metadata = old_spec.get("packageMetadata") or {}
-    new_metadata = new_spec.get("packageMetadata")
+    """Find what an update of a draft changes in its Kptfile: replace semantics, absent means keep (4.3).
+
+    Raises:
+        Invalid: gates or conditions that no revision may have.
+    """
+    if causes := check_gate_fields(wanted, stored):
+        raise Invalid.of(KIND, GROUP, stored["metadata"]["name"], causes)
+    old_metadata = stored["spec"].get("packageMetadata") or {}
+    new_metadata = (wanted.get("spec") or {}).get("packageMetadata")
     labels = annotations = None
     if new_metadata is not None:
         labels = _if_changed(old_metadata.get("labels") or {}, new_metadata.get("labels"))
         annotations = _if_changed(old_metadata.get("annotations") or {}, new_metadata.get("annotations"))
-    gates = _if_changed(_gates(old_spec) or [], _gates(new_spec))
-    conditions = _if_changed(old_status.get("conditions") or [], new_status.get("conditions"))
+    gates = _if_changed(own_gates(stored) or [], own_gates(wanted))
+    present = without_condition(conditions_in(stored) or ())
+    conditions = _if_changed(present, replaced_conditions(stored, wanted))
     return ContentChange(labels, annotations, gates, conditions)
 
 
-def _gates(spec: Json) -> list[str] | None:
-    gates = spec.get("readinessGates")
-    return None if gates is None else [str(gate.get("conditionType", "")) for gate in gates]
+def asks_for_content(stored: Json, wanted: Json) -> bool:
+    """Tell whether an update wants gates, conditions or package metadata other than they are; of a draft it may."""
+    spec, metadata = wanted.get("spec") or {}, stored["spec"].get("packageMetadata") or {}
+    gates = own_gates(wanted)
+    return (
+        (gates is not None and gates != (own_gates(stored) or []))
+        or replaced_conditions(stored, wanted) not in (None, without_condition(conditions_in(stored) or ()))
+        or _comparable(spec.get("packageMetadata", metadata)) != _comparable(metadata)
+    )
 
 
 def _if_changed(old: Any, new: Any) -> Any:
@@ -134,12 +168,12 @@ def check_published_spec(stored: Json, wanted: Json, name: str) -> None:
 
 
 def _comparable(value: Any) -> Any:
-    """Drop what upstream takes for equal: nil and empty collections, and the lifecycle itself."""
+    """Drop what upstream takes for equal (nil and empty collections, the lifecycle itself), and the server's own gate."""
     if isinstance(value, dict):
         parts = {key: _comparable(part) for key, part in value.items() if key != "lifecycle"}
         return {key: part for key, part in parts.items() if part not in ({}, [], None, "", 0)}
     if isinstance(value, list):
-        return [_comparable(part) for part in value]
+        return [_comparable(part) for part in value if part != {"conditionType": PIPELINE_GATE}]
     return value
 
 
@@ -158,13 +192,14 @@ def with_client_metadata(stored: Json, wanted: Json, name: str) -> Json:
             causes.append(Cause("FieldValueForbidden", f"Forbidden: {detail}", "metadata.finalizers"))
     if causes:
         raise Invalid.of(KIND, GROUP, name, causes)
+    return {**stored, "metadata": taken_metadata(old, new)}
+
+
+def taken_metadata(old: Json, new: Json) -> Json:
+    """Return stored metadata with what clients own taken from ``new``; what the server says in it stays."""
     metadata = {key: value for key, value in old.items() if key not in CLIENT_METADATA}
-    for key in CLIENT_METADATA:
-        if value := new.get(key):
-            metadata[key] = value
-    return {**stored, "metadata": metadata}
-
-
-def forbid_publishing_directly(stored: Json) -> bool:
-    """Tell whether a delete has to be proposed first (4.7)."""
-    return Lifecycle(stored["spec"].get("lifecycle") or "Draft") is Lifecycle.PUBLISHED
+    given = {key: new.get(key) for key in CLIENT_METADATA}
+    given["labels"] = with_latest(given["labels"], latest=(old.get("labels") or {}).get(LATEST) == "true")
+    kept = {key: value for key, value in (given["annotations"] or {}).items() if key != BYPASS}
+    given["annotations"] = with_managed(kept, old.get("annotations"))
+    return metadata | {key: value for key, value in given.items() if value}

@@ -32,13 +32,26 @@ class RevisionName:
     @property
     def object_name(self) -> str:
         """The Kubernetes name: parts joined by dots, slashes of the path as dots."""
-        return f"{self.repository}.{self.package.replace('/', '.')}.{self.workspace}"
+        return f"{package_object_name(self.repository, self.package)}.{self.workspace}"
+
+
+def package_object_name(repository: str, package: str) -> str:
+    """Return the Kubernetes name of a package: that of its revisions without the workspace."""
+    return f"{repository}.{package.replace('/', '.')}"
 
 
 def revision_uid(namespace: str, name: str) -> str:
     """Return the deterministic uid; a revision created again has the same one."""
-    seed = f"packagerevision:porch.kpt.dev/v1alpha1/{namespace}/{name}".lower()
-    return str(uuid.uuid5(UID_NAMESPACE, seed))
+    return _uid("packagerevision", namespace, name)
+
+
+def package_uid(namespace: str, name: str) -> str:
+    """Return the deterministic uid of a package; one that comes again has the same one."""
+    return _uid("dbPackage", namespace, name)
+
+
+def _uid(prefix: str, namespace: str, name: str) -> str:
+    return str(uuid.uuid5(UID_NAMESPACE, f"{prefix}:" + f"porch.kpt.dev/v1alpha1/{namespace}/{name}".lower()))
 
 
 def parse_revision_name(name: str) -> RevisionName | None:
@@ -72,7 +85,7 @@ def package_path_problem(path: str) -> str | None:
         return "consecutive '/' characters are not allowed"
     for segment in path.split("/"):
         if problem := label_problem(segment):
-            return f"package path segment {segment!r}: {problem}" if "/" in path else problem
+            return f"package path segment {segment[:MAX_LABEL]!r}: {problem}" if "/" in path else problem
     return None
 
 

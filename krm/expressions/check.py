@@ -56,20 +56,25 @@ _LITERALS: Final[Mapping[type, Type]] = {
 }
 
 
-def check(tree: Tree, text: str, variables: Mapping[str, Type]) -> tuple[frozenset[str], Type]:
-    """Return the variables that a tree refers to, and the type of its value.
+def check(
+    tree: Tree, text: str, variables: Mapping[str, Type], functions: Mapping[str, tuple[signatures.Signature, ...]]
+) -> tuple[frozenset[str], Type]:
+    """Return the variables that a tree refers to, and the type of its value; ``functions`` are those that are no methods.
 
     Raises:
         CelSyntaxError: something in it cannot be, whatever the values.
     """
-    checker = _Checker(text, variables)
+    checker = _Checker(text, variables, functions)
     result = checker.type_of(tree)
     return frozenset(checker.used), result
 
 
 class _Checker:
-    def __init__(self, text: str, variables: Mapping[str, Type]) -> None:
+    def __init__(
+        self, text: str, variables: Mapping[str, Type], functions: Mapping[str, tuple[signatures.Signature, ...]]
+    ) -> None:
         self._text = text
+        self._functions = functions
         self._scope = dict(variables)
         self._globals = variables
         self.used: set[str] = set()
@@ -224,7 +229,7 @@ class _Checker:
         arguments = tree.children[1].children if len(tree.children) > 1 else []
         if name == "has":
             return self._has(tree, arguments)
-        return self._call(tree, name, signatures.FUNCTIONS.get(name), [self.type_of(one) for one in arguments], "")
+        return self._call(tree, name, self._functions.get(name), [self.type_of(one) for one in arguments], "")
 
     _dot_ident_arg = _ident_arg
 

@@ -13,7 +13,7 @@ from celpy.evaluation import Activation, Evaluator
 
 from krm.expressions import values
 from krm.expressions.errors import CelBudgetError, CelError, CelEvaluationError
-from krm.expressions.functions import FUNCTIONS, METHODS, NAMESPACES
+from krm.expressions.functions import METHODS, NAMESPACES
 from krm.expressions.grammar import Tree
 from krm.expressions.macros import MACROS, is_macro
 from krm.expressions.names import unescaped
@@ -66,10 +66,13 @@ class Budget:
 class BoundedEvaluator(Evaluator):
     """Evaluates one tree once."""
 
-    def __init__(self, tree: Tree, variables: Mapping[str, Any], budget: Budget) -> None:
+    def __init__(
+        self, tree: Tree, variables: Mapping[str, Any], budget: Budget, functions: Mapping[str, Callable[..., Any]]
+    ) -> None:
         super().__init__(tree, _NO_ACTIVATION)
         self._variables = dict(variables)
         self._budget = budget
+        self._functions = functions
 
     def run(self) -> Any:
         """Return the value of the tree.
@@ -190,7 +193,7 @@ class BoundedEvaluator(Evaluator):
         arguments = tree.children[1].children if len(tree.children) > 1 else []
         if name == "has":
             return self._has(arguments)
-        return self._call(FUNCTIONS, name, [self.visit(argument) for argument in arguments])
+        return self._call(self._functions, name, [self.visit(argument) for argument in arguments])
 
     dot_ident_arg = ident_arg
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from krm.expressions import times
 from krm.expressions.errors import CelEvaluationError
-from krm.expressions.values import is_number, no_overload
+from krm.expressions.values import OptionalValue, TypeValue, is_number, no_overload
 from krm.meta.patterns import PatternError, compile_pattern
 
 MAX_RESULT: Final = 1024 * 1024
@@ -190,7 +190,9 @@ def shown(value: Any) -> str:
         return value.decode(errors="replace")
     if isinstance(value, datetime | timedelta):
         return times.text(value)
-    return str(value)
+    if isinstance(value, OptionalValue):
+        return f"optional.of({_quoted(value.value)})" if value.present else "optional.none()"
+    return value.name if isinstance(value, TypeValue) else str(value)
 
 
 def _quoted(value: Any) -> str:

@@ -1,6 +1,5 @@
 """A package and its subpackages, taken apart into resources. Source: ``kpt.md`` 1.6–1.8 and 2.1."""
 
-import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,17 +7,16 @@ from typing import Any
 from krm.functions.placement import without_transport_annotations
 from krm.functions.resource import Resource
 from krm.package.contents import EXECUTABLE, REGULAR, Contents, File
-from krm.package.documents import Document, read_file
+from krm.package.documents import is_resource_file, read_resources
 from krm.package.kptfile import Kptfile, parse_kptfile
 from krm.package.kptfile_error import KptfileError
 from krm.package.krmignore import KrmIgnore
 from krm.package.resource_identity import krm_problem
-from krm.package.yaml_reader import MAX_DEPTH, YamlError, decoded
+from krm.package.yaml_reader import YamlError
 
 _KPTFILE = "Kptfile"
 _FILES = (REGULAR, EXECUTABLE)
 """Modes of what is read; links are not followed."""
-_RESOURCE_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class RenderError(Exception):
@@ -102,7 +100,7 @@ def load_tree(
     tree = PackageTree(packages[""], {})
     for path in _walk_order(contents):
         file = contents[path]
-        if not _holds_resources(path) or file.mode not in _FILES:
+        if not is_resource_file(path) or file.mode not in _FILES:
             continue
         owner = _owner(_directory(path), packages)
         if _is_ignored(path, owner, ignores):
@@ -128,7 +126,7 @@ def load_folder(contents: Contents, *, leave_out: Container[str] = ()) -> Packag
     tree = PackageTree(Package("", _NO_KPTFILE), {})
     for path in _walk_order(contents):
         file = contents[path]
-        if path in leave_out or not _holds_resources(path) or file.mode not in _FILES:
+        if path in leave_out or not is_resource_file(path) or file.mode not in _FILES:
             continue
         owners = [directory for directory in _ancestors(path) if directory in ignores]
         if not any(_is_ignored(path, owner, ignores) for owner in owners):
@@ -180,11 +178,6 @@ def _ignore(contents: Contents, directory: str) -> KrmIgnore | None:
     return KrmIgnore(file.data.decode(errors="replace"))
 
 
-def _holds_resources(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name == _KPTFILE or name.endswith(_RESOURCE_SUFFIXES)
-
-
 def _is_ignored(path: str, owner: str, ignores: dict[str, KrmIgnore | None]) -> bool:
     """Only the owner's rules count: a subpackage that its parent ignores is rendered all the same."""
     ignore = ignores[owner]
@@ -194,7 +187,7 @@ def _is_ignored(path: str, owner: str, ignores: dict[str, KrmIgnore | None]) -> 
 def _read_resources(tree: PackageTree, package: Package, path: str, file: File) -> None:
     relative = path[len(package.path) + 1 :] if package.path else path
     try:
-        pieces, documents, is_json = _read(path, file.data)
+        pieces, documents, is_json = read_resources(path, file.data)
     except YamlError as error:
         chain = f"pkg.render: pkg {package.display}:\n\tpkg.LocalResources: {relative}: {error}"
         raise RenderError(chain, cause=f"{relative}: {error}") from None
@@ -228,43 +221,3 @@ def _take_over(tree: PackageTree, package: Package, path: str, file: File, resou
         resource.mark_as_read(path[len(package.path) + 1 :] if package.path else path, index, package.path)
         source.read.add(index)
         package.resources.append(resource)
-
-
-def _read(path: str, data: bytes) -> tuple[list[str], list[Document], bool]:
-    """Return the file's pieces and documents, and whether it is JSON."""
-    if path.endswith(".json"):
-        text = decoded(data)
-        try:
-            document = json.loads(text, object_pairs_hook=_without_duplicates)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, YamlError):
-                raise
-            return *read_file(data), False  # YAML in a .json file is read as YAML
-        _limit_depth(document)
-        return [text], [Document(text, document, 1)], True
-    return *read_file(data), False
-
-
-def _limit_depth(data: Any) -> None:
-    level = [data]
-    for _ in range(MAX_DEPTH + 1):
-        level = (
-            [
-                item
-                for value in level
-                for item in (value.values() if isinstance(value, dict) else value)
-                if isinstance(item, (dict, list))
-            ]
-            if isinstance(level[0], (dict, list))
-            else []
-        )
-        if not level:
-            return
-    raise YamlError(f"nested deeper than {MAX_DEPTH} levels")
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise YamlError("mapping key already defined")
-    return data

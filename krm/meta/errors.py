@@ -71,6 +71,8 @@ class StatusError(Exception):
         """Seconds; above zero it also becomes the Retry-After header."""
         self.warnings: tuple[str, ...] = ()
         """What the client is warned of beside the error."""
+        self.status: Json = {}
+        """The Status as a client received it; empty in an error that was not received."""
 
     def to_status(self) -> Json:
         """Return the ``v1 Status`` object for this error."""

@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from krm.meta.written_by import Writer, written_by
+
 
 class WireModel(BaseModel):
     """A type as it is on the wire: camelCase names, unknown fields ignored, unset fields left out."""
@@ -57,31 +59,51 @@ class ObjectMeta(WireModel):
     Source: ``kube-api.md`` 2.1 and 2.2.
     """
 
-    name: str = Field(default="", description="Unique within the resource and namespace; cannot be changed.")
-    generate_name: str = Field(
-        default="", description="Prefix from which the server makes a unique name when name is empty."
+    name: str = Field(
+        default="",
+        description="Unique within the resource and namespace; cannot be changed.",
+        json_schema_extra=written_by(Writer.CREATION),
     )
-    namespace: str = Field(default="", description="Namespace of the object; empty for cluster-scoped kinds.")
-    self_link: str = Field(default="", description="Deprecated; ignored.")
-    uid: str = Field(default="", description="Set by the server: unique in time and space.")
+    generate_name: str = Field(
+        default="",
+        description="Prefix from which the server makes a unique name when name is empty.",
+        json_schema_extra=written_by(Writer.CREATION),
+    )
+    namespace: str = Field(
+        default="",
+        description="Namespace of the object; empty for cluster-scoped kinds.",
+        json_schema_extra=written_by(Writer.CREATION),
+    )
+    self_link: str = Field(default="", description="Deprecated; ignored.", json_schema_extra=written_by(Writer.SERVER))
+    uid: str = Field(
+        default="",
+        description="Set by the server: unique in time and space.",
+        json_schema_extra=written_by(Writer.SERVER),
+    )
     resource_version: str = Field(
-        default="", description="Set by the server at every change; send it back to be told of changes in between."
+        default="",
+        description="Set by the server at every change; send it back to be told of changes in between.",
+        json_schema_extra=written_by(Writer.SERVER),
     )
     generation: int | None = Field(
-        default=None, description="Set by the server: counts the changes of the wanted state."
+        default=None,
+        description="Set by the server: counts the changes of the wanted state.",
+        json_schema_extra=written_by(Writer.SERVER),
     )
     creation_timestamp: str | None = Field(
         default=None,
         description="Set by the server: when the object was created (RFC 3339, UTC).",
-        json_schema_extra={"format": "date-time"},
+        json_schema_extra=written_by(Writer.SERVER, format="date-time"),
     )
     deletion_timestamp: str | None = Field(
         default=None,
         description="Set by the server: when deletion was asked for; finalizers hold the object until they are done.",
-        json_schema_extra={"format": "date-time"},
+        json_schema_extra=written_by(Writer.SERVER, format="date-time"),
     )
     deletion_grace_period_seconds: int | None = Field(
-        default=None, description="Set by the server with deletionTimestamp; always 0 here."
+        default=None,
+        description="Set by the server with deletionTimestamp; always 0 here.",
+        json_schema_extra=written_by(Writer.SERVER),
     )
     labels: dict[str, str] | None = Field(default=None, description="Short key-value pairs that selectors match.")
     annotations: dict[str, str] | None = Field(default=None, description="Free key-value pairs for tools.")
@@ -90,7 +112,9 @@ class ObjectMeta(WireModel):
         default=None, description="Work that must be done before the object goes; each is removed by who did it."
     )
     managed_fields: list[ManagedFieldsEntry] | None = Field(
-        default=None, description="Which client set which fields; kept by the server."
+        default=None,
+        description="Which client set which fields; kept by the server.",
+        json_schema_extra=written_by(Writer.SERVER),
     )
 
 

@@ -19,6 +19,8 @@ MAX_TOTAL_BYTES = 64 << 20
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255
 """Of one path segment: the limit of the file systems that a clone is checked out on."""
+MAX_SEGMENTS = 32
+"""Directories of one path, its file included; what stores packages in Git takes no deeper ones."""
 
 _IGNORED_BY_HFS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 """Code points that HFS+ leaves out when it compares names, so that ``.g\\u200cit`` is ``.git`` there."""
@@ -81,6 +83,8 @@ def path_problem(path: str) -> str:
         return "the path contains a backslash"
     if not path.isprintable() and any(unicodedata.category(char) == "Cc" for char in path):
         return "the path contains a control character"
+    if path.count("/") >= MAX_SEGMENTS:
+        return f"the path has more than {MAX_SEGMENTS} segments"
     return next(filter(None, map(_segment_problem, path.split("/"))), "")
 
 
@@ -143,6 +147,8 @@ def _segment_problem(name: str) -> str:
     folded = name.translate(_IGNORED_BY_HFS).casefold().split(":")[0].rstrip(" .")
     if folded in _GIT_NAMES:
         return f"the segment {name!r} names Git's own directory on some file system"
+    if not folded:
+        return f"the segment {name!r} names no file on some file system"
     return ""
 
 

@@ -4,17 +4,20 @@ Cut at lines that start with ``---`` or ``...``; joining the pieces gives the fi
 Source: ``kpt.md`` 7.1.
 """
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from krm.package.yaml_reader import YamlError, decoded, read_document
+from krm.package.yaml_reader import MAX_DEPTH, YamlError, decoded, read_document
 
 _MARKER = re.compile(r"^((?:---|\.\.\.)(?:[ \t][^\n]*|\r)?(?:\n|\Z))", re.MULTILINE)
 MAX_DOCUMENTS = 20_000
 """Of one file."""
 _MARKERS = ("---", "...")
+_RESOURCE_SUFFIXES = (".yaml", ".yml", ".json")
 _BOM = "\ufeff"
+_COLLECTIONS = (dict, list)
 
 
 @dataclass(slots=True)
@@ -70,6 +73,57 @@ def read_file(data: bytes) -> tuple[list[str], list[Document]]:
                 raise error.moved(line - 1) from None
         line += piece.count("\n")
     return pieces, documents
+
+
+def is_resource_file(path: str) -> bool:
+    """Say whether a file of this path holds resources (``kpt.md`` 1.6); what its package ignores is not regarded."""
+    name = path.rpartition("/")[2]
+    return name == "Kptfile" or name.endswith(_RESOURCE_SUFFIXES)
+
+
+def read_resources(path: str, data: bytes) -> tuple[list[str], list[Document], bool]:
+    """Return a file's pieces and documents, and whether it is JSON, which an edit must leave JSON.
+
+    Raises:
+        YamlError: as :func:`read_file`.
+    """
+    if path.endswith(".json"):
+        text = decoded(data)
+        try:
+            document = json.loads(text, object_pairs_hook=_without_duplicates)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, YamlError):
+                raise
+            return *read_file(data), False  # YAML in a .json file is read as YAML
+        limit_depth(document)
+        return [text], [Document(text, document, 1)], True
+    return *read_file(data), False
+
+
+def limit_depth(data: Any) -> None:
+    """Refuse data that the YAML reader would not read again.
+
+    Raises:
+        YamlError: it is nested deeper than ``MAX_DEPTH`` levels.
+    """
+    level = [data] if isinstance(data, _COLLECTIONS) else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for value in level
+            for item in (value.values() if isinstance(value, dict) else value)
+            if isinstance(item, _COLLECTIONS)
+        ]
+        if not level:
+            return
+    raise YamlError(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise YamlError("mapping key already defined")
+    return data
 
 
 def _read(text: str) -> Any:

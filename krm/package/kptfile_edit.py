@@ -3,6 +3,7 @@
 Source: ``kpt.md`` 1.1 and 2.12 for the fields, ``decisions.md`` 11 for the way.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from krm.package.yaml_reader import YamlError, plain_copy, read_document
 
 _METADATA_ORDER = ("name", "namespace", "labels", "annotations")
 _INFO_ORDER = ("site", "emails", "license", "licenseFile", "description", "keywords", "man", "readinessGates")
+_PIPELINE_ORDER = ("mutators", "validators")
 _CONDITION_ORDER = ("type", "status", "reason", "message")
 _LOCATOR_ORDER = ("type", "git", "generic", "updateStrategy", "repo", "directory", "ref", "commit")
 
@@ -52,6 +54,8 @@ class KptfileEdit:
     """Replaces the list."""
     conditions: Sequence[Mapping[str, str]] | None = None
     """Replaces the list."""
+    pipeline: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    """Replaces the lists named (mutators, validators); lists without functions go, and so does an empty section."""
     rendered: RenderedStatus | None = None
 
 
@@ -90,6 +94,10 @@ def _edited(data: dict[str, Any], as_text: "_AsText", edit: KptfileEdit) -> dict
         info = _Section(wanted, as_text, "info", _INFO_ORDER)
         info.put("readinessGates", [{"conditionType": gate} for gate in edit.readiness_gates])
         wanted = info.root
+    if edit.pipeline is not None:
+        pipeline = _Section(wanted, as_text, "pipeline", _PIPELINE_ORDER)
+        pipeline.put_lists(edit.pipeline)
+        wanted = pipeline.root
     return _with_status(wanted, as_text, edit)
 
 
@@ -99,10 +107,11 @@ def _with_status(wanted: dict[str, Any], as_text: "_AsText", edit: KptfileEdit) 
     status = _Section(wanted, as_text, "status", ("conditions", "renderStatus"))
     conditions = status.text.get("conditions") or []
     if edit.conditions is not None:
-        conditions = [_ordered(condition, _CONDITION_ORDER) for condition in edit.conditions]
+        known = set(map(_canonical, conditions))
+        conditions = [one if _canonical(one) in known else _ordered(one, _CONDITION_ORDER) for one in edit.conditions]
     if edit.rendered is not None:
         condition = edit.rendered.condition()
-        if condition not in conditions:
+        if [old for old in conditions if old and old.get("type") == "Rendered"] != [condition]:
             conditions = [old for old in conditions if not old or old.get("type") != "Rendered"] + [condition]
         status.put("renderStatus", plain_copy(dict(edit.rendered.render_status or {})), compare_text=False)
     status.put("conditions", conditions)
@@ -142,11 +151,39 @@ class _Section:
         """Set a field, or remove it when ``value`` is empty, unless its text says the same already."""
         if compare_text and (self.text.get(key) or None) == (value or None):
             return
-        data = _with(self.root.get(self._name) or {}, key, value, self._order)
+        section = self.root.get(self._name) or {}
+        if isinstance(value, list):
+            value = _as_written(value, section.get(key), self.text.get(key))
+        data = _with(section, key, value, self._order)
         changed = _with(self.root, self._name, data, SECTIONS)
         # In place: callers hold the root.
         self.root.clear()
         self.root.update(changed)
+
+    def put_lists(self, lists: Mapping[str, Sequence[Any]]) -> None:
+        """Set lists; when that changes anything, empty ones are left nowhere in the section."""
+        for key in self._order:
+            if not isinstance(self.text.get(key) or [], list):
+                raise KptfileError("Kptfile", "the section is not a list", key=f"{self._name}.{key}")
+        if all((self.text.get(key) or []) == list(items) for key, items in lists.items()):
+            return
+        for key in self._order:
+            items = list(lists.get(key, self.text.get(key)) or ())
+            self.put(key, items, compare_text=bool(items))
+
+
+def _as_written(items: list[Any], data: Any, text: Any) -> list[Any]:
+    """Return ``items``, those that read as an item of the list there is (``text``) as that is written (``data``)."""
+    if not data or not isinstance(text, list):
+        return items
+    written: dict[str, list[Any]] = {}
+    for item, value in zip(reversed(text), reversed(data), strict=True):
+        written.setdefault(_canonical(item), []).append(value)
+    return [values.pop() if (values := written.get(_canonical(item))) else item for item in items]
+
+
+def _canonical(item: Any) -> str:
+    return json.dumps(item, sort_keys=True)
 
 
 def _put_map(metadata: _Section, key: str, values: Mapping[str, str], *, replace: bool) -> None:

@@ -50,8 +50,11 @@ def read_advertisement(body: bytes, service: bytes) -> Advertisement:
     if line is not None and line.rstrip(b"\n") == b"version 2":
         lines = list(pkt_lines(body, at))
         return _checked(Advertisement(2, frozenset(lines), body, len(body)))
+    if line is not None and line.rstrip(b"\n") == b"version 1":
+        start = at  # nothing but this line tells it from version 0
+        line, at = _line(body, at)
     if line is None:
-        return Advertisement(0, frozenset(), body, len(body))
+        return Advertisement(0, frozenset(), body, start)
     if line.startswith(b"ERR "):
         raise NotARepository(f"the remote says: {line[4:204].decode('utf-8', 'replace').strip()}")
     name, separator, capabilities = line.partition(b"\0")
@@ -117,12 +120,17 @@ def ls_refs_request(capabilities: Collection[bytes], agent: bytes) -> bytes:
 
 
 def pkt_lines(body: bytes, at: int = 0) -> Iterator[bytes]:
-    """Yield the lines of a body up to its flush."""
+    """Yield the lines of a body up to its flush.
+
+    Raises:
+        NotARepository: there is no flush: whoever sent it was cut short, and refs may be missing.
+    """
     while at < len(body):
         line, at = _line(body, at)
         if line is None:
             return
         yield line
+    raise NotARepository("the remote's answer ends early")
 
 
 def _line(body: bytes, at: int) -> tuple[bytes | None, int]:

@@ -4,14 +4,15 @@ Both answer :class:`Request` with :class:`Answer`; what the bytes mean is ``tran
 ``git upload-pack --stateless-rpc`` says exactly what a server's HTTP backend relays, so one client serves both.
 """
 
+import functools
 import hashlib
-import ipaddress
 import os
 import socket
 import ssl
 import subprocess
 import tempfile
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,17 +27,22 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from storage.git.deadline import break_on_expiry
 from storage.git.errors import AuthenticationFailed, NotARepository, RemoteUnavailable, UnsafeAddress
+from storage.git.network import NetworkPolicy, connect
 from storage.git.remote import Credentials, Remote
+from storage.spans import trace_headers
 
 MAX_REDIRECTS = 5
 CONNECT_SECONDS = 10.0
 """Longest wait for a connection, if the remote's own timeout is not shorter."""
 
-POOLED = 4
+POOLED = 32
 """Connections kept alive per host."""
+HOSTS = 64
+"""Hosts to which connections are kept alive; the least recently used goes first."""
+BUNDLES = 64
+"""CA bundles with connections of their own; the same."""
 
 _CHUNK = 1 << 16
-_METADATA = frozenset({"fd00:ec2::254", "100.100.100.200"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +78,15 @@ class Carrier(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Let go of connections."""
-        ...
-
 
 class HttpCarrier:
-    """HTTP and HTTPS. Credentials go with the first request; connections stay open between requests."""
+    """HTTP and HTTPS. Credentials go with the first request; connections stay open between requests.
+
+    One serves all clones of the process: a thousand repositories of one host need no thousand connections to it.
+    """
 
     def __init__(self) -> None:
-        self._pools: dict[bytes, urllib3.PoolManager] = {}
+        self._pools: OrderedDict[tuple[bytes, NetworkPolicy], urllib3.PoolManager] = OrderedDict()
         self._lock = threading.Lock()
 
     def ask(self, remote: Remote, request: Request) -> Answer:
@@ -100,19 +105,14 @@ class HttpCarrier:
             url = _redirected(remote, url, location)
         raise UnsafeAddress(f"{remote.address}: more than {MAX_REDIRECTS} redirects")
 
-    def close(self) -> None:
-        """Close all idle connections."""
-        with self._lock:
-            pools, self._pools = list(self._pools.values()), {}
-        for pool in pools:
-            pool.clear()
-
     def _send(self, remote: Remote, request: Request, url: str) -> urllib3.BaseHTTPResponse:
-        headers = {**request.headers, "Pragma": "no-cache", "User-Agent": "git/porch"}
-        if remote.credentials is not None:
+        headers = {**request.headers, **trace_headers(), "Pragma": "no-cache", "User-Agent": "git/porch"}
+        if isinstance(remote.credentials, Credentials):
             headers["Authorization"] = _authorization(remote.credentials)
+        elif remote.credentials is not None:
+            raise AuthenticationFailed(f"{remote.address}: an SSH key is of no use at an HTTP address")
         try:
-            return self._pool(remote.ca).urlopen(
+            return self._pool(remote).urlopen(
                 "GET" if request.body is None else "POST",
                 url,
                 headers=headers,
@@ -131,15 +131,24 @@ class HttpCarrier:
             )
             raise RemoteUnavailable(remote.address, _problem(error), outcome_unknown=sent) from error
 
-    def _pool(self, ca: bytes | None) -> urllib3.PoolManager:
-        key = hashlib.sha256(ca).digest() if ca else b""
+    def _pool(self, remote: Remote) -> urllib3.PoolManager:
+        key = hashlib.sha256(remote.ca).digest() if remote.ca else b"", remote.network
         with self._lock:
             pool = self._pools.get(key)
             if pool is None:
-                pool = urllib3.PoolManager(num_pools=8, maxsize=POOLED, ssl_context=_tls(ca))
-                pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+                pool = urllib3.PoolManager(num_pools=HOSTS, maxsize=POOLED, ssl_context=_tls(remote.ca))
+                pool.pool_classes_by_scheme = _pool_classes(remote.network)
                 self._pools[key] = pool
+            self._pools.move_to_end(key)
+            if len(self._pools) > BUNDLES:
+                self._pools.popitem(last=False)[1].clear()
             return pool
+
+
+@functools.cache
+def shared_http() -> HttpCarrier:
+    """Return the process's connections."""
+    return HttpCarrier()
 
 
 class ProcessCarrier:
@@ -153,7 +162,7 @@ class ProcessCarrier:
         path = remote.path
         if not Path(path).is_dir():
             raise NotARepository(f"{remote.address}: there is no such directory")
-        service = _service(request.url)
+        service = service_of(request.url)
         argv = [self._git, service, "--stateless-rpc"]
         if request.body is None:
             argv.append("--advertise-refs")
@@ -162,9 +171,6 @@ class ProcessCarrier:
         reading = _ProcessReading(remote, process, errors, greeting)
         kind = "advertisement" if request.body is None else "result"
         return Answer(request.url, f"application/x-git-{service}-{kind}", reading.read, reading.close)
-
-    def close(self) -> None:
-        """Nothing is kept."""
 
 
 def git_environment(protocol: str = "") -> dict[str, str]:
@@ -234,18 +240,21 @@ class _ProcessReading:
 class _Watched(HTTPConnection):
     """A connection that the operation's deadline can break, and that refuses peers nobody may reach."""
 
+    network = NetworkPolicy()
+
     def request(self, *args: Any, **kwargs: Any) -> None:
         break_on_expiry(self._break)
         super().request(*args, **kwargs)
 
     def _new_conn(self) -> socket.socket:
-        # Checked on the connected socket, so a name that resolves differently the second time gains nothing.
-        connected = super()._new_conn()
-        peer = str(connected.getpeername()[0])
-        if is_forbidden(peer):
-            connected.close()
-            raise UnsafeAddress(f"{self.host} leads to {peer}, which no repository may use")
-        return connected
+        try:
+            return connect(self.host, self.port or self.default_port, self.network, self.timeout)
+        except socket.gaierror as error:
+            raise urllib3.exceptions.NameResolutionError(self.host, self, error) from error
+        except TimeoutError as error:
+            raise urllib3.exceptions.ConnectTimeoutError(self, "no answer in time") from error
+        except OSError as error:
+            raise urllib3.exceptions.NewConnectionError(self, "connection refused") from error
 
     def _break(self) -> None:
         held = self.sock
@@ -258,26 +267,21 @@ class _WatchedTls(_Watched, HTTPSConnection):
     """The same over TLS."""
 
 
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Watched
+def _pool_classes(policy: NetworkPolicy) -> dict[str, type[HTTPConnectionPool]]:
+    """Return the classes of connections under one policy; urllib3 has no other way to hand something to a connection."""
+    plain = type("_Plain", (_Watched,), {"network": policy})
+    tls = type("_Tls", (_WatchedTls,), {"network": policy})
+    return {
+        "http": type("_PlainPool", (HTTPConnectionPool,), {"ConnectionCls": plain}),
+        "https": type("_TlsPool", (HTTPSConnectionPool,), {"ConnectionCls": tls}),
+    }
 
 
-class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _WatchedTls
-
-
-def is_forbidden(peer: str) -> bool:
-    """Tell whether an IP address is link-local (cloud metadata), multicast or unspecified."""
-    address = ipaddress.ip_address(peer.partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None)
-    address = mapped or address
-    return str(address) in _METADATA or address.is_link_local or address.is_multicast or address.is_unspecified
-
-
+@functools.lru_cache(maxsize=64)
 def _tls(ca: bytes | None) -> ssl.SSLContext:
+    """Return a context that trusts the system's CAs and ``ca``. Reading the former takes 50 ms and a megabyte, so it is kept."""
     context = ssl.create_default_context()
     if ca:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             context.load_verify_locations(cadata=ca.decode("ascii", "replace"))
         except ssl.SSLError as error:
@@ -323,7 +327,8 @@ def _redirected(remote: Remote, url: str, location: str) -> str:
     return target
 
 
-def _service(url: str) -> str:
+def service_of(url: str) -> str:
+    """Return what is asked for at an address: receive-pack or upload-pack."""
     return "receive-pack" if "git-receive-pack" in url.rpartition("/")[2] else "upload-pack"
 
 

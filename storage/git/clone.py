@@ -70,10 +70,6 @@ class Clone:
         """Branches and tags of the remote as last seen: full name → hex id. A view that never changes afterwards."""
         return self._refs.refs
 
-    def close(self) -> None:
-        """Close idle connections to the remote."""
-        self._transport.close()
-
     def list_remote(self, remote: Remote) -> dict[str, str]:
         """Ask the remote for its branches and tags; empty for an empty repository. Changes nothing here.
 
@@ -118,12 +114,13 @@ class Clone:
             RemoteUnavailable: it cannot be reached; ``outcome_unknown`` if the push may have happened.
             GitError: of the type that says why else.
         """
+        said = ""
         if self._transport.serves(remote):
-            refused = self._transport.push(remote, updates, objects)
+            refused, said = self._transport.push(remote, updates, objects)
         else:
             refused = local.push(remote, updates, objects)
         if refused:
-            self._check_refusal(remote, updates, refused)
+            self._check_refusal(remote, updates, PushRejected(refused, said))
         with self._lock, suppress(OSError):
             # Losing this is harmless: the next listing of the remote shows the same.
             self._refs.change({update.ref: update.new for update in updates})
@@ -205,7 +202,7 @@ class Clone:
             tips = dict.fromkeys(refs.values())
         return [oid for oid in list(tips)[:MAX_HAVES] if self._store.has(oid)]
 
-    def _check_refusal(self, remote: Remote, updates: Sequence[RefUpdate], reasons: Mapping[str, str]) -> None:
+    def _check_refusal(self, remote: Remote, updates: Sequence[RefUpdate], rejected: PushRejected) -> None:
         """Find out what a refused push did, from the refs and not from words.
 
         A remote that cleans up while it takes a push may report a failure and have moved every ref all the same; then
@@ -214,8 +211,8 @@ class Clone:
         try:
             now = self.list_remote(remote)
         except RemoteUnavailable as error:
-            raise PushRejected(reasons) from error
+            raise rejected from error
         if all(now.get(update.ref) == update.new for update in updates):
             return
         moved = {update.ref: now.get(update.ref) for update in updates if now.get(update.ref) != update.old}
-        raise RefMoved(moved) if moved else PushRejected(reasons)
+        raise RefMoved(moved) if moved else rejected

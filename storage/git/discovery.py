@@ -5,26 +5,22 @@ called ``v3`` is still the branch, one broken tag is one problem and nothing els
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from storage.git.commits import CREATING_TASKS, Annotation, CommitInfo, Task, parse_annotations, parse_commit
 from storage.git.errors import CorruptObject, LimitExceeded, ObjectMissing
 from storage.git.objects import ObjectSource
+from storage.git.package_trees import changed_packages, kptfile_entry
 from storage.git.refs import DELETIONS, HEADS, TAGS, RefMeaning, full_path, is_valid_ref, parse_ref
-from storage.git.trees import DIRECTORY, entries, find_entry
+from storage.git.touching import last_touching
+from storage.git.trees import DIRECTORY, find_entry
 
 Lifecycle = Literal["Draft", "Proposed", "Published"]
 
-KPTFILE = b"Kptfile"
 MAX_KPTFILE = 1 << 20
 """Bytes of a Kptfile that is still read."""
-
-MAX_PACKAGES = 100_000
-"""Packages found below one branch."""
-
-MAX_LEVELS = 32
-"""Directories walked down to find a package."""
 
 MAX_TASK_COMMITS = 1000
 """Commits followed to find how a revision came to be."""
@@ -35,7 +31,6 @@ LONG_MESSAGE = 4096
 MAX_PEEL = 8
 """Tags of tags followed."""
 
-_FILE_MODES = (0o100644, 0o100755, 0o100664)
 _BROKEN = (ObjectMissing, CorruptObject, LimitExceeded)
 
 
@@ -44,7 +39,8 @@ class FoundRevision:
     """One package revision as Git shows it; ``package`` is relative to the repository's directory.
 
     ``author_time`` is in seconds since 1970; for the branch head's packages author and time are those of the
-    published revision with the same content, else there is no author and the time is the head's.
+    latest published revision if the content is the same, else those of ``commit``, the newest that touched the package;
+    without an author unless it approved a revision. Their task is that of the revision that was approved there last.
     """
 
     package: str
@@ -129,6 +125,9 @@ class _Search:
             meaning = parse_ref(ref, self._directory)
             if meaning is None or meaning.kind in ("branch", "deletion") or not is_valid_ref(ref):
                 continue
+            usual = f"{ref[: -len(meaning.name)]}v{meaning.revision}"
+            if meaning.kind == "tag" and meaning.revision > 0 and usual != ref and usual in self._refs:
+                continue  # "1" or "v01" beside "v1" is the same revision once more
             try:
                 oid = self._peeled(self._refs[ref])
                 rows.append((ref, oid, self._commit(oid), meaning))
@@ -170,17 +169,19 @@ class _Search:
     def _placeholders(
         self, packages: Mapping[str, tuple[str, bytes]], head: str, found: Iterable[FoundRevision]
     ) -> list[FoundRevision]:
-        """Make the revisions of the branch head; a published revision with the same tree lends task and author."""
-        twins: dict[tuple[str, str], FoundRevision] = {}
-        for revision in found:
-            if revision.lifecycle == "Published":
-                key = (revision.package, revision.tree)
-                if key not in twins or twins[key].revision < revision.revision:
-                    twins[key] = revision
-        oid = self._refs[head]
+        """Make the revisions of the branch head."""
+        latest = self._latest(packages, found)
+        newest = self._newest_commits(packages, latest)
         made: list[FoundRevision] = []
         for package, (tree, kptfile) in packages.items():
-            twin = twins.get((package, tree)) or self._twin(package, tree)
+            oid = newest[package]
+            twin = latest[package]
+            if twin is not None and twin.tree == tree:
+                email, time = twin.author_email, twin.author_time
+            else:
+                commit = self._commit(oid)
+                email = commit.author_email if self._approval(package, oid) is not None else ""
+                time = commit.author_time
             made.append(
                 FoundRevision(
                     package=package,
@@ -192,14 +193,57 @@ class _Search:
                     commit=oid,
                     tree=tree,
                     kptfile=kptfile,
-                    task=twin.task if twin else None,
-                    author_email=twin.author_email if twin else "",
-                    author_time=twin.author_time if twin else self._commit(oid).author_time,
+                    task=self._lent_task(package, oid, twin),
+                    author_email=email,
+                    author_time=time,
                 )
             )
         return made
 
-    def _twin(self, package: str, tree: str) -> FoundRevision | None:
+    def _latest(self, packages: Iterable[str], found: Iterable[FoundRevision]) -> dict[str, FoundRevision | None]:
+        """Return the published revision with the highest number of each package."""
+        known: dict[str, FoundRevision] = {}
+        for revision in found:
+            if revision.revision > max(0, known[revision.package].revision if revision.package in known else 0):
+                known[revision.package] = revision
+        return {package: known.get(package) or self._numbered(package) for package in packages}
+
+    def _newest_commits(
+        self, packages: Mapping[str, tuple[str, bytes]], latest: Mapping[str, FoundRevision | None]
+    ) -> dict[str, str]:
+        """Return for each package the newest commit of the branch that touched it; the head where that lies too deep.
+
+        An approval that nothing followed is known from its tag; only for the others the branch is walked.
+        """
+        head = self._refs[HEADS + self._branch]
+        newest: dict[str, str] = {}
+        walked: dict[str, str] = {}
+        for package, (tree, _) in packages.items():
+            twin = latest[package]
+            if twin is not None and twin.tree == tree and self._approval(package, twin.commit) is not None:
+                newest[package] = twin.commit
+            else:
+                walked[full_path(self._directory, package)] = package
+        touching = last_touching(self._source, head, walked) if walked else {}
+        return newest | {package: touching.get(path, head) for path, package in walked.items()}
+
+    def _approval(self, package: str, oid: str) -> Annotation | None:
+        """Return what a commit says of the package if it approved a revision of it."""
+        path = full_path(self._directory, package)
+        own = [each for each in parse_annotations(self._commit(oid).message) if each.package == path]
+        return own[-1] if own and all(each.task is None for each in own) else None
+
+    def _lent_task(self, package: str, oid: str, latest: FoundRevision | None) -> Task | None:
+        """Return the task of the revision whose approval is the branch's newest change, else of the latest revision."""
+        if latest is not None and latest.commit == oid:
+            return latest.task
+        approval = self._approval(package, oid)
+        if approval is not None:
+            with suppress(*_BROKEN):
+                return self._task(oid, self._commit(oid), approval.package, approval.workspace)
+        return latest.task if latest is not None else None
+
+    def _numbered(self, package: str) -> FoundRevision | None:
         """Look at the newest numbered tag of a package whose refs were not asked for."""
         path = full_path(self._directory, package)
         number = 0
@@ -213,20 +257,17 @@ class _Search:
         if number == 0:
             return None
         ref = f"{TAGS}{path}/v{number}"
-        try:
-            oid = self._peeled(self._refs[ref])
-            commit = self._commit(oid)
-        except _BROKEN:
-            return None
         problems = len(self._problems)
-        revision = self._revision(ref, oid, commit, RefMeaning("tag", package, f"v{number}"))
-        del self._problems[problems:]
-        return revision if revision is not None and revision.tree == tree else None
+        with suppress(*_BROKEN):
+            oid = self._peeled(self._refs[ref])
+            revision = self._revision(ref, oid, self._commit(oid), RefMeaning("tag", package, f"v{number}"))
+            del self._problems[problems:]
+            return revision
+        return None
 
     def _branch_packages(self, head: str, was: str | None) -> tuple[dict[str, tuple[str, bytes]], list[str]]:
         """Return path → (tree, Kptfile) of the packages at the branch head that changed, and those that went."""
-        now: dict[str, str] = {}
-        before: dict[str, str] = {}
+        now, before = dict[str, str](), dict[str, str]()
         try:
             tree = self._subtree(self._commit(head).tree, self._directory)
             old = None
@@ -235,56 +276,22 @@ class _Search:
                     old = self._subtree(self._commit(was).tree, self._directory)
                 except _BROKEN:
                     old = None  # the commit is no longer here, so everything is new
-            self._walk((tree, old), "", (now, before), 1)
+            now, before = changed_packages(self._source, tree, old)
         except _BROKEN as error:
             self._note(HEADS + self._branch, error)
         packages = {path: (tree, kptfile) for path, tree in now.items() if (kptfile := self._kptfile(tree)) is not None}
         return packages, sorted(before.keys() - now.keys())
 
-    def _walk(
-        self,
-        trees: tuple[str | None, str | None],
-        path: str,
-        found: tuple[dict[str, str], dict[str, str]],
-        level: int,
-    ) -> None:
-        """Collect the packages of two trees, new and old, skipping directories that are the same in both."""
-        if trees[0] == trees[1] or level > MAX_LEVELS or len(found[0]) > MAX_PACKAGES:
-            return
-        folders: list[dict[str, str]] = []
-        for tree, packages in zip(trees, found, strict=True):
-            below, is_package = self._folders(tree, top=level == 1)
-            if is_package and tree:
-                packages[path] = tree
-            folders.append(below)
-        for name in sorted(folders[0].keys() | folders[1].keys()):
-            pair = (folders[0].get(name), folders[1].get(name))
-            self._walk(pair, f"{path}/{name}" if path else name, found, level + 1)
-
-    def _folders(self, tree: str | None, *, top: bool) -> tuple[dict[str, str], bool]:
-        """Return the directories to descend into, and whether the tree is a package (then there are none)."""
-        if tree is None:
-            return {}, False
-        data = self._source.read(tree).data
-        if not top and self._kptfile_entry(data) is not None:
-            return {}, True
-        folders: dict[str, str] = {}
-        for mode, name, oid in entries(data):
-            if mode == DIRECTORY:
-                try:
-                    folders[name.decode()] = oid
-                except UnicodeDecodeError:
-                    continue  # no package can have such a name
-        return folders, False
-
     def _workspace(self, commit: CommitInfo, path: str, meaning: RefMeaning) -> str:
-        if meaning.kind != "tag":
-            return meaning.name
+        if meaning.kind != "tag" or meaning.revision < 0:
+            return meaning.name  # a tag that is no number beside one that is would else claim the same workspace
         for annotation in reversed(parse_annotations(commit.message)):
-            if annotation.package == path and annotation.workspace:
+            said = annotation.revision.removeprefix("v")
+            # An approval says which revision it made; another number on the same commit is somebody's own tag.
+            another = annotation.task is None and said.isdecimal() and said != str(meaning.revision)
+            if annotation.package == path and annotation.workspace and not another:
                 return annotation.workspace
-        number = meaning.revision
-        return f"v{number}" if number > 0 else meaning.name
+        return f"v{meaning.revision}"
 
     def _task(self, oid: str, commit: CommitInfo, path: str, workspace: str) -> Task | None:
         """Return the newest creating task along the draft's own commits, as far as they are annotated as its."""
@@ -340,14 +347,10 @@ class _Search:
             oid = found[1]
         return oid
 
-    def _kptfile_entry(self, tree: bytes) -> str | None:
-        found = find_entry(tree, KPTFILE)
-        return found[1] if found is not None and found[0] in _FILE_MODES else None
-
     def _kptfile(self, tree: str) -> bytes | None:
         """Return the Kptfile of a package tree; equal trees are read once."""
         if tree not in self._kptfiles:
-            oid = self._kptfile_entry(self._source.read(tree).data)
+            oid = kptfile_entry(self._source.read(tree).data)
             data = self._source.read(oid).data if oid else None
             if data is not None and len(data) > MAX_KPTFILE:
                 raise LimitExceeded(f"a Kptfile is over {MAX_KPTFILE} bytes")

@@ -5,6 +5,8 @@ Messages never hold user information of an address, credentials or server text t
 
 from collections.abc import Mapping
 
+from storage.git.ref_status import RefStatus, ref_status
+
 
 class GitError(Exception):
     """Anything this package raises on purpose."""
@@ -25,6 +27,10 @@ class AuthenticationFailed(GitError):
     """The remote refuses the credentials, or wants some."""
 
 
+class HostKeyUnknown(GitError):
+    """An SSH server showed a key that nobody vouched for; nothing was sent to it."""
+
+
 class NotARepository(GitError):
     """The address answers, but not as a Git repository."""
 
@@ -39,12 +45,27 @@ class RefMoved(GitError):
 
 
 class PushRejected(GitError):
-    """The remote refuses the update for a reason of its own: hook, protected branch, quota."""
+    """The remote refuses the update for a reason of its own: hook, protected branch, quota.
 
-    def __init__(self, reasons: Mapping[str, str]) -> None:
+    ``reasons`` is what was said about each ref (``*``: about all), ``said`` what the remote told people besides.
+    """
+
+    def __init__(self, reasons: Mapping[str, str], said: str = "") -> None:
         shown = "; ".join(f"{ref}: {why}" for ref, why in sorted(reasons.items())[:3])
         super().__init__(f"the remote refuses the push: {shown}")
         self.reasons = dict(reasons)
+        self.said = said
+
+    @property
+    def blamed(self) -> dict[str, str]:
+        """The refs that are at fault, without those that share a push with them."""
+        at_fault = {ref: why for ref, why in self.reasons.items() if ref_status(why) is not RefStatus.COLLATERAL}
+        return at_fault or self.reasons
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same push may well go through in a moment."""
+        return not any(ref_status(why) is RefStatus.DECLINED for why in self.reasons.values())
 
 
 class ObjectMissing(GitError):

@@ -7,9 +7,7 @@ a pack declares must be checked before memory is spent on it, and because many t
 import hashlib
 import mmap
 import os
-import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import NamedTuple
 
 from dulwich.pack import apply_delta, write_pack_index_v2
 
+from storage.git.delta_bases import SHARED, DeltaBases
 from storage.git.errors import CorruptObject, LimitExceeded
 from storage.git.objects import Kind
 from storage.git.packindex import PackIndex
@@ -30,8 +29,6 @@ _HEADER = 12
 _TRAILER = 20
 _MEMORY = 2
 """Delta bases held at once while indexing, in units of the largest object allowed."""
-_SMALL = 1 << 16
-"""Bytes; bases above this size are not kept between reads unless the cache has room for ten of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +53,14 @@ class Entry(NamedTuple):
 class PackFile:
     """One pack and its index, mapped; reads are safe from many threads."""
 
-    def __init__(self, base: Path, limits: PackLimits, *, cache: int = 8 << 20) -> None:
+    def __init__(self, base: Path, limits: PackLimits, bases: DeltaBases = SHARED) -> None:
         self.base = base
         self.size = base.with_suffix(".pack").stat().st_size
         self._limits = limits
         self._map = _mapped(base.with_suffix(".pack"))
         self._index = PackIndex(base.with_suffix(".idx"))
-        self._bases: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
-        self._held = 0
-        self._room = cache
-        self._lock = threading.Lock()
+        self._bases = bases
+        self._number = bases.new_pack()
         if self._index.pack_checksum != self._map[-_TRAILER:]:
             raise CorruptObject(f"pack {base.name} and its index do not belong together")
         self.count = self._index.count
@@ -81,7 +76,7 @@ class PackFile:
         """
         deltas: list[tuple[int, bytes]] = []
         while True:
-            held = self._base(offset)
+            held = self._bases.get(self._number, offset)
             if held is not None:
                 number, data = held
                 break
@@ -89,7 +84,7 @@ class PackFile:
             if entry.base is None:
                 number, data = entry.number, entry.data
                 if deltas:
-                    self._keep(offset, number, data)
+                    self._bases.keep(self._number, offset, number, data)
                 break
             deltas.append((offset, entry.data))
             if len(deltas) > self._limits.depth:
@@ -100,32 +95,12 @@ class PackFile:
             offset = base
         for place, delta in reversed(deltas):
             data = patched(data, delta, self._limits)
-            self._keep(place, number, data)
+            self._bases.keep(self._number, place, number, data)
         return KINDS[number], data
 
     def ids(self) -> Iterator[tuple[bytes, int]]:
         """Yield (raw id, offset) of every object."""
         return self._index.entries()
-
-    def _base(self, offset: int) -> tuple[int, bytes] | None:
-        if offset not in self._bases:
-            return None
-        with self._lock:
-            found = self._bases.get(offset)
-            if found is not None:
-                self._bases.move_to_end(offset)
-            return found
-
-    def _keep(self, offset: int, number: int, data: bytes) -> None:
-        """Remember a possible base, least recently used out first."""
-        if len(data) > max(_SMALL, self._room // 10):
-            return
-        with self._lock:
-            if offset not in self._bases:
-                self._held += len(data)
-                self._bases[offset] = (number, data)
-            while self._held > self._room:
-                self._held -= len(self._bases.popitem(last=False)[1][1])
 
 
 def read_entry(buffer: mmap.mmap, offset: int, limits: PackLimits) -> Entry:

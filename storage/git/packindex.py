@@ -1,4 +1,4 @@
-"""The index of one pack (version 2), mapped: it says where the object with an id lies.
+"""The index of one pack (version 2), mapped or, when it is small, read: it says where the object with an id lies.
 
 dulwich's index is read entry by entry from Python. Here the fan-out table narrows an id to its first byte's run and
 one byte search in C finds it, which is four times faster and holds no lock.
@@ -17,6 +17,9 @@ _OFFSET = struct.Struct(">I")
 _LARGE = struct.Struct(">Q")
 _NAME = 20
 _TAIL = 40
+SMALL = 16 << 10
+"""Bytes up to which an index is read into memory. A mapping holds an open file, of which a clone in use has one for each pack
+already; a thousand clones would use up what a process may open."""
 
 
 class PackIndex:
@@ -27,11 +30,7 @@ class PackIndex:
     """
 
     def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            try:
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            except ValueError as error:
-                raise CorruptObject(f"index {path.name} is empty") from error
+        self._map = _contents(path)
         if self._map[:8] != _MAGIC or len(self._map) < 8 + _FANOUT.size + _TAIL:
             raise CorruptObject(f"index {path.name} has an unknown form")
         self._ends = _FANOUT.unpack_from(self._map, 8)
@@ -73,3 +72,11 @@ class PackIndex:
                 raise CorruptObject("an index points outside itself")
             (offset,) = _LARGE.unpack_from(self._map, where)
         return int(offset)
+
+
+def _contents(path: Path) -> bytes | mmap.mmap:
+    with path.open("rb") as file:
+        start = file.read(SMALL + 1)
+        if len(start) <= SMALL:
+            return start
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,21 +1,17 @@
-"""Addresses of remotes: which are allowed, who we are there, and how long we wait.
+"""A repository elsewhere: its address, who we are there, whom we trust, and how long we wait.
 
 Source: porch-api.md 6.8; users.md 7.3 rows 3, 4 and 8.
 """
 
-import re
+import base64
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
-from storage.git.errors import UnsafeAddress
+from storage.git.address import SshAddress, check_url, ssh_address
+from storage.git.network import NetworkPolicy
 
-SCHEMES = frozenset({"file", "http", "https"})
-
-MAX_URL = 2048
-"""Characters."""
-
-_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})|[0-9A-Fa-f:.]{2,45}")
-_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+PATIENCE = 10
+"""Whole operations may take this many times the timeout of one wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +26,32 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
+class SshKey:
+    """A private key in any PEM or OpenSSH form, and the hosts that may be shown its signature.
+
+    ``known_hosts`` is text in OpenSSH's format; a host whose key it does not hold is not talked to.
+    """
+
+    private_key: bytes = field(repr=False)
+    known_hosts: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Remote:
     """A repository elsewhere.
 
-    ``ca`` is a PEM bundle trusted instead of the system's. ``timeout`` bounds connecting and each wait for the
+    ``ca`` is a PEM bundle trusted besides the system's. ``timeout`` bounds connecting and each wait for the
     remote, in seconds; a whole operation may take ``timeout`` × :data:`PATIENCE`.
 
     Raises:
-        UnsafeAddress: scheme, host or path is not allowed, or the address holds user information.
+        UnsafeAddress: scheme, host or path is not allowed, or the address holds a password.
     """
 
     url: str
-    credentials: Credentials | None = field(default=None, repr=False)
+    credentials: Credentials | SshKey | None = field(default=None, repr=False)
     ca: bytes | None = field(default=None, repr=False)
     timeout: float = 60.0
+    network: NetworkPolicy = field(default=NetworkPolicy(), repr=False)
 
     def __post_init__(self) -> None:
         check_url(self.url)
@@ -53,56 +61,25 @@ class Remote:
         """The URL as it may be shown."""
         return self.url
 
+    def without_secrets(self, text: str) -> str:
+        """Return text of the remote's with our credentials taken out, should it repeat them."""
+        if isinstance(self.credentials, Credentials):
+            pair = f"{self.credentials.username}:{self.credentials.password}"
+            for secret in (base64.b64encode(pair.encode()).decode(), self.credentials.password):
+                text = text.replace(secret, "***") if secret else text
+        return text
+
     @property
     def is_local(self) -> bool:
         """Whether the remote is a directory of this machine."""
         return self.url.startswith("file:")
 
     @property
+    def ssh(self) -> SshAddress | None:
+        """What an SSH address consists of, None for every other remote."""
+        return ssh_address(self.url)
+
+    @property
     def path(self) -> str:
         """The directory of a local remote."""
         return unquote(urlsplit(self.url).path)
-
-
-PATIENCE = 10
-"""Whole operations may take this many times the timeout of one wait."""
-
-
-def check_url(url: str) -> str:
-    """Return ``url`` if it may be used as a remote.
-
-    Raises:
-        UnsafeAddress: it may not; the message holds no user information.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise UnsafeAddress("the address is not a valid URL") from error
-    if len(url) > MAX_URL or _UNPRINTABLE.search(url) or "\\" in url:
-        raise UnsafeAddress("the address is too long or holds spaces, backslashes or control characters")
-    if parts.scheme not in SCHEMES:
-        raise UnsafeAddress(f"addresses must start with file://, http:// or https://, not {parts.scheme[:20]!r}")
-    if "@" in parts.netloc:
-        raise UnsafeAddress("the address holds user information; put credentials into a Secret")
-    if parts.query or parts.fragment:
-        raise UnsafeAddress("the address holds a query or a fragment")
-    if parts.scheme == "file":
-        _check_directory(host, unquote(parts.path))
-    elif not _HOST.fullmatch(host) or host.startswith("-") or port == 0:
-        raise UnsafeAddress("the address names no valid host")
-    return url
-
-
-def without_userinfo(url: str) -> str:
-    """Drop user information from an address, for storing and showing; what cannot be parsed becomes empty."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _check_directory(host: str, path: str) -> None:
-    if host not in ("", "localhost") or not path.startswith("/") or "\0" in path or ".." in path.split("/"):
-        raise UnsafeAddress("a file address needs an absolute path on this machine")

@@ -27,7 +27,7 @@ from storage.git.advertisement import (
     refs_in,
     some_refs,
 )
-from storage.git.carriers import Answer, Carrier, HttpCarrier, ProcessCarrier, Request
+from storage.git.carriers import Answer, Carrier, ProcessCarrier, Request, shared_http
 from storage.git.deadline import Deadline
 from storage.git.errors import GitError, LimitExceeded, NotARepository, PushRejected, RefMoved, RemoteUnavailable
 from storage.git.objects import GitObject
@@ -36,6 +36,9 @@ from storage.git.remote import PATIENCE, Remote
 
 MAX_REPORT = 1 << 20
 """Bytes of the answer to a push."""
+
+MAX_TOLD = 4096
+"""Bytes kept of what a remote says to people while it takes a push."""
 
 MAX_HAVES = 200
 """Commits of ours named to the remote when fetching; it stops listening at 256."""
@@ -54,7 +57,7 @@ class Transport:
     """Conversations with remotes. Connections and capabilities are kept between calls; safe from many threads."""
 
     def __init__(self, git: str | None) -> None:
-        self._http = HttpCarrier()
+        self._http = shared_http()
         self._local = ProcessCarrier(git) if git else None
         self._greetings: dict[Remote, tuple[str, Advertisement]] = {}
         self._pushed: dict[Remote, tuple[str, frozenset[bytes]]] = {}
@@ -109,8 +112,12 @@ class Transport:
                 self._forget(remote)
                 raise
 
-    def push(self, remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject]) -> dict[str, str]:
-        """Send exactly these objects and change all refs or none; returns what each refused ref was told.
+    def push(
+        self, remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject]
+    ) -> tuple[dict[str, str], str]:
+        """Send exactly these objects and change all refs or none.
+
+        Returns what each refused ref was told, and what the remote told people besides.
 
         Listing ten thousand refs before every push would cost the remote more than the push. The commands carry the
         expected values and the remote compares them, so after a push that went through the next one is sent at once;
@@ -129,27 +136,38 @@ class Transport:
         def pack(_have: Any, _want: Any, **_options: Any) -> tuple[int, Iterator[UnpackedObject]]:
             return len(objects), records(objects)
 
+        told = bytearray()
+
+        def listen(words: bytes) -> None:
+            told.extend(words[: MAX_TOLD - len(told)])
+
         with _conversation(remote, remote.timeout * 2):
             try:
-                result = client.send_pack("", lambda _refs: _commands(updates), cast(Any, pack), atomic=True)
+                result = client.send_pack("", lambda _refs: _commands(updates), cast(Any, pack), listen, atomic=True)
             except SendPackError as error:
-                raise PushRejected({"*": _shown(error.args[0] if error.args else b"unpacking failed")}) from error
+                why = _shown(remote, error.args[0] if error.args else b"unpacking failed")
+                raise PushRejected({"*": why}, _shown(remote, bytes(told))) from error
         statuses: Mapping[bytes, str | None] = result.ref_status or {}
         if not any(statuses.values()) and client.pushed is not None:
             with self._lock:
                 self._pushed = {remote: client.pushed}
-        return {_shown(ref): _shown(why) for ref, why in statuses.items() if why is not None}
-
-    def close(self) -> None:
-        """Close idle connections."""
-        self._http.close()
+        refused = {_shown(remote, ref): _shown(remote, why) for ref, why in statuses.items() if why is not None}
+        return refused, _shown(remote, bytes(told))
 
     def _client(self, remote: Remote) -> "_Client":
+        if remote.ssh is not None:
+            return _Client(remote, self._over_ssh())
         if not remote.is_local:
             return _Client(remote, self._http)
         if self._local is None:
             raise NotARepository(f"{remote.address}: a local remote needs a git binary here")
         return _Client(remote, self._local)
+
+    def _over_ssh(self) -> Carrier:
+        # asyncssh takes a quarter of a second to import, and most servers have no such remote.
+        from storage.git.ssh import SshCarrier
+
+        return SshCarrier()
 
     def _greeting(self, remote: Remote, client: "_Client") -> tuple[str, Advertisement]:
         """Return base address and capabilities for reading; kept when they hold no refs (version 2)."""
@@ -171,7 +189,8 @@ class _Client(AbstractHttpGitClient):
     """dulwich's stateless client over our carriers; one conversation each."""
 
     def __init__(self, remote: Remote, carrier: Carrier) -> None:
-        super().__init__(remote.url, thin_packs=False, quiet=True)
+        # dulwich joins paths to it; the SSH carrier looks at the last part only, and joining works for some schemes only.
+        super().__init__("https://remote/" if remote.ssh else remote.url, thin_packs=False, quiet=True)
         self._remote = remote
         self._carrier = carrier
         self.greeting: tuple[str, Advertisement] | None = None
@@ -218,7 +237,7 @@ class _Client(AbstractHttpGitClient):
         refs = some_refs(said, self.updates)
         _check_expectations(self.updates, refs)
         if b"atomic" not in said.capabilities:
-            raise PushRejected({"*": "the remote has no atomic pushes"})
+            raise PushRejected({"*": "the remote has no atomic pushes, without which a branch and its tag could part"})
         self.pushed = base, frozenset(said.capabilities)
         return refs, set(said.capabilities), base, {}, {}
 
@@ -263,6 +282,9 @@ def _conversation(remote: Remote, seconds: float) -> Iterator[None]:
     try:
         with deadline:
             yield
+        if deadline.expired:
+            # Whatever was broken off may have looked like an end.
+            _late(remote, seconds, None)
     except (GitError, SendPackError) as error:
         if deadline.expired:
             _late(remote, seconds, error)
@@ -279,7 +301,7 @@ def _conversation(remote: Remote, seconds: float) -> Iterator[None]:
             _late(remote, seconds, error)
         if isinstance(error, HangupException):
             raise RemoteUnavailable(remote.address, "the connection broke", outcome_unknown=True) from error
-        said = _shown(str(error)) if isinstance(error, GitProtocolError) else "a malformed answer"
+        said = _shown(remote, str(error)) if isinstance(error, GitProtocolError) else "a malformed answer"
         raise NotARepository(f"{remote.address}: the remote says: {said}") from error
     except Exception as error:
         if deadline.expired or _is_transport(error):
@@ -293,7 +315,7 @@ def _is_transport(error: Exception) -> bool:
     return isinstance(error, HTTPError)
 
 
-def _late(remote: Remote, seconds: float, error: BaseException, *, broken: bool = False) -> NoReturn:
+def _late(remote: Remote, seconds: float, error: BaseException | None, *, broken: bool = False) -> NoReturn:
     problem = "the connection broke" if broken else f"not done within {seconds:g} s"
     raise RemoteUnavailable(remote.address, problem, outcome_unknown=True) from error
 
@@ -340,7 +362,8 @@ def _exactly(read: Callable[[int], bytes]) -> Callable[[int], bytes]:
     return exactly
 
 
-def _shown(text: object) -> str:
-    """Cut and clean what a remote said, for a message."""
+def _shown(remote: Remote, text: object) -> str:
+    """Clean and cut what a remote said, for a message."""
     decoded = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return "".join(c if c.isprintable() else " " for c in decoded[:300]).strip()
+    printable = "".join(c if c.isprintable() else " " for c in remote.without_secrets(decoded))
+    return " ".join(printable.split())[:300]

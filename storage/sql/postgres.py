@@ -160,6 +160,10 @@ class PostgresDatabase:
             return rows.parcels(await self._select(self._sql.parcels))
         return rows.parcels(await self._select(self._sql.parcels_of, repository=repository))
 
+    async def heads(self, repository: str) -> Sequence[Parcel]:
+        """Return a repository's parcels without their objects."""
+        return rows.parcels(await self._select(self._sql.heads_of, repository=repository))
+
     async def parcel(self, repository: str, revision: str) -> Parcel | None:
         """Return one parcel with its objects."""
         found = rows.parcels(await self._select(self._sql.parcel, repository=repository, revision=revision))

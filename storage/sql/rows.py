@@ -14,11 +14,15 @@ from storage.sql.statements import COLUMNS
 KINDS: Mapping[int, GitKind] = {number: kind for kind, number in KIND_NUMBERS.items()}
 
 
+OPERATIONS: Sequence[Op] = tuple(Op)
+"""By the number that is stored; a start reads a hundred thousand of them."""
+
+
 def log_row(values: Sequence[Any]) -> LogRow:
     """Read a row of :data:`COLUMNS`; strings that repeat in every row are interned."""
     rv, resource, namespace, name, op, prev_rv, create_rv, uid, body = values
     key = ObjectKey(sys.intern(resource), sys.intern(namespace), name)
-    return LogRow(rv, key, Op(op), prev_rv, create_rv, uid, body)
+    return LogRow(rv, key, OPERATIONS[op], prev_rv, create_rv, uid, body)
 
 
 def change(values: Sequence[Any]) -> Change:
@@ -31,7 +35,7 @@ def change(values: Sequence[Any]) -> Change:
 def head(values: Sequence[Any]) -> Head:
     """Read (rv, op, create_rv)."""
     rv, op, create_rv = values
-    return Head(rv, Op(op), create_rv)
+    return Head(rv, OPERATIONS[op], create_rv)
 
 
 def git_object(values: Sequence[Any]) -> GitObject:

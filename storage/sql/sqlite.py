@@ -140,6 +140,10 @@ class SqliteDatabase:
             return rows.parcels(await self._select(self._sql.parcels))
         return rows.parcels(await self._select(self._sql.parcels_of, repository=repository))
 
+    async def heads(self, repository: str) -> Sequence[Parcel]:
+        """Return a repository's parcels without their objects."""
+        return rows.parcels(await self._select(self._sql.heads_of, repository=repository))
+
     async def parcel(self, repository: str, revision: str) -> Parcel | None:
         """Return one parcel with its objects."""
         found = rows.parcels(await self._select(self._sql.parcel, repository=repository, revision=revision))
@@ -260,6 +264,20 @@ def _write(connection: sqlite3.Connection, sql: str, bound: Sequence[Sequence[An
 def _check(connection: sqlite3.Connection) -> None:
     """Fail early on a file that is no migrated database."""
     connection.execute(sqlite_statements().marks.sql, sqlite_statements().marks.bind())
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep servers from opening a database meanwhile.
+
+    Raises:
+        StoreUnavailable: one has it open.
+    """
+    handle = _lock(path)
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def _lock(path: Path) -> int:

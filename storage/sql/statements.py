@@ -70,6 +70,7 @@ class Statements:
     drop_repository: Statement
     parcels: Statement
     parcels_of: Statement
+    heads_of: Statement
     parcel: Statement
     find_object: Statement
 
@@ -239,6 +240,7 @@ def _outbox_statements(dialect: str) -> dict[str, sa.ClauseElement]:
         "drop_repository": outbox.delete().where(of_repository),
         "parcels": ordered,
         "parcels_of": ordered.where(of_repository),
+        "heads_of": ordered.where(of_repository, outbox.c.oid == sa.literal_column("''")),
         "parcel": ordered.where(of_parcel),
         "find_object": columns.where(of_repository, outbox.c.oid == _text("oid"), outbox.c.kind != 0).limit(
             sa.literal_column("1")

@@ -7,6 +7,7 @@ is registered only after its definition was loaded; then it is served without as
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from storage.bodies import decode, encode_body, with_revision, without_revision
 from storage.interfaces import (
@@ -217,12 +218,12 @@ class Resources:
         self._progress.advance(marks.head)
 
     def _load_page(self, rows: Sequence[LogRow]) -> None:
-        for row in rows:
-            served = self._served.get(row.key.resource)
+        for resource, some in groupby(rows, key=lambda row: row.key.resource):
+            served = self._served.get(resource)
             if served is not None:
-                served.load([row])
+                served.load(some)
             else:
-                self._unclaimed.setdefault(row.key.resource, {})[row.key] = row
+                self._unclaimed.setdefault(resource, {}).update((row.key, row) for row in some)
 
     async def _seed(self, after: int, upto: int) -> None:
         for served in self._served.values():

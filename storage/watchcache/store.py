@@ -27,6 +27,7 @@ from storage.interfaces import (
     Watch,
 )
 from storage.sealing import Sealer
+from storage.spans import span
 from storage.sql.log import LogDatabase, Outcome, Transaction
 from storage.watchcache.commits import Described, GroupCommit, Pending
 from storage.watchcache.compactor import Compactor
@@ -217,6 +218,10 @@ class WatchedStore:
             raise StoreUnavailable("the store is stopped")
         if not mutations and not outbox:
             return []
+        with span("commit", objects=len(mutations)):
+            return await self._commit(mutations, outbox)
+
+    async def _commit(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange]) -> Sequence[Entry]:
         described = [self._describe(mutation) for mutation in mutations]
         transaction = Transaction([self._resources.sealed(mutation) for mutation in mutations], outbox)
         answer: asyncio.Future[Sequence[Entry]] = asyncio.get_running_loop().create_future()

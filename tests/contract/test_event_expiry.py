@@ -67,6 +67,22 @@ async def test_only_events_whose_time_is_over_are_deleted(
     assert await expiry.purge() == 0
 
 
+async def test_of_more_events_than_are_kept_the_oldest_go_before_their_time(
+    parts: tuple[WatchedStore, EventExpiry],
+) -> None:
+    store, _ = parts
+    expiry = EventExpiry(store, most=3)
+    first = await write(store, "first")
+    for name in ("second", "third", "fourth", "fifth"):
+        await write(store, name)
+    await write(store, "first", prev_rv=first)
+
+    deleted = await expiry.purge()
+
+    assert deleted == 2
+    assert [entry.name for entry in store.snapshot("events")] == ["fifth", "first", "fourth"]
+
+
 async def test_an_event_deleted_by_somebody_else_is_forgotten(
     parts: tuple[WatchedStore, EventExpiry], clock: Clock
 ) -> None:

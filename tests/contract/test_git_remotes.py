@@ -1,4 +1,4 @@
-"""The same story against a remote over HTTP, in a directory through git, and in a directory without git."""
+"""The same story against a remote over HTTP, over SSH, in a directory through git, and in a directory without git."""
 
 import shutil
 import threading
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from git_server import GitServer, create_repository, git_server, run_git
+from ssh_server import SshServer, ssh_server
 
 from krm.package.contents import File
 from storage.git.clone import Clone, RefUpdate
@@ -25,7 +26,7 @@ from storage.git.errors import (
 )
 from storage.git.objects import GitObject, blob
 from storage.git.packfile import PackLimits
-from storage.git.remote import Credentials, Remote
+from storage.git.remote import Credentials, Remote, SshKey
 from storage.git.trees import read_package, replace_subtree, subtree, write_package
 
 WHO = Identity("test", "test@example.com")
@@ -47,14 +48,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
         yield running
 
 
-@pytest.fixture(params=["http", "http without git", "file", "file without git"])
-def place(request: pytest.FixtureRequest, server: GitServer, tmp_path: Path) -> Iterator[Place]:
+@pytest.fixture(scope="module")
+def ssh(server: GitServer) -> Iterator[SshServer]:
+    with ssh_server(server.root) as running:
+        yield running
+
+
+@pytest.fixture(
+    params=["http", "http without git", "file", "file without git", "ssh", "ssh without git", "ssh version 0"]
+)
+def place(request: pytest.FixtureRequest, server: GitServer, ssh: SshServer, tmp_path: Path) -> Place:
     repository = create_repository(server.root / f"{tmp_path.name}.git")
     git = None if "without" in request.param else GIT
-    url = f"{server.url}/{repository.stem}" if "http" in request.param else f"file://{repository}"
     clone = Clone.open(tmp_path / "clone", git=git)
-    yield Place(repository, Remote(url, Credentials("porch", "secret"), timeout=10), clone, git)
-    clone.close()
+    credentials: Credentials | SshKey = Credentials("porch", "secret")
+    url = f"{server.url}/{repository.stem}" if "http" in request.param else f"file://{repository}"
+    if "ssh" in request.param:
+        url, credentials = ssh.url(repository.name), SshKey(ssh.key, ssh.known_hosts)
+    ssh.accepts_protocol = "version 0" not in request.param
+    return Place(repository, Remote(url, credentials, timeout=10), clone, git)
 
 
 @pytest.fixture
@@ -66,7 +78,6 @@ def http(server: GitServer, tmp_path: Path) -> Iterator[Place]:
         repository, Remote(f"{server.url}/{repository.stem}", Credentials("porch", "secret"), timeout=2), clone, GIT
     )
     server.faults.__init__()  # type: ignore[misc] # and leaves none
-    clone.close()
 
 
 def synced(place: Place) -> Clone:
@@ -408,3 +419,57 @@ def test_consolidating_while_packs_are_added_loses_none(tmp_path: Path) -> None:
 
     assert [oid for oid in added if not clone.has(oid)] == []
     assert {clone.read(oid).oid for oid in added} == set(added)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("gzip", [False, True])
+@pytest.mark.parametrize("protocol", [0, 1, 2])
+def test_every_way_a_server_may_speak_is_understood(
+    http: Place, server: GitServer, protocol: int, gzip: bool, chunked: bool
+) -> None:
+    for setting, value in {"protocol": protocol, "gzip": gzip, "chunked": chunked, "private": True}.items():
+        setattr(server.faults, setting, value)
+    clone = synced(http)
+    oid, objects = new_commit(clone, "p", "x" * 5000)
+
+    clone.push(http.remote, [RefUpdate("refs/heads/drafts/p/w", None, oid)], objects)
+    other = Clone.open(clone.path.with_name("other"))
+    other.fetch(http.remote, other.list_remote(http.remote))
+
+    assert other.refs["refs/heads/drafts/p/w"] == oid
+    assert other.commit(oid).parents == (clone.refs[MAIN],)
+    with pytest.raises(AuthenticationFailed):
+        clone.list_remote(Remote(http.remote.url, timeout=2))
+
+
+@pytest.mark.parametrize("text", ["", "\r\n", "canary: x\r\nX-Evil: 1"])
+def test_credentials_cannot_add_headers(http: Place, server: GitServer, text: str) -> None:
+    server.faults.private = True
+    before = len(server.requests)
+
+    with pytest.raises((AuthenticationFailed, NotARepository, UnsafeAddress)) as refused:
+        http.clone.list_remote(Remote(http.remote.url, Credentials(text, text), timeout=2))
+
+    assert "canary" not in str(refused.value)
+    assert all("X-Evil" not in headers for _, _, headers in server.requests[before:])
+
+
+def test_git_gets_nothing_of_ours_before_the_separator(tmp_path: Path) -> None:
+    odd = create_repository(tmp_path / "--upload-pack=id" / "r.git")
+    recorder, said = tmp_path / "git", tmp_path / "said"
+    recorder.write_text(f'#!/bin/sh\necho "$@" >> {said}\nexec {GIT} "$@"\n')
+    recorder.chmod(0o755)
+    clone = Clone.open(tmp_path / "clone", git=str(recorder))
+    remote = Remote(odd.as_uri(), timeout=10)
+    refs = clone.list_remote(remote)
+    clone.fetch(remote, refs)
+    clone.push(remote, [RefUpdate("refs/heads/x", None, refs[MAIN])], [])
+
+    carried = [line for line in said.read_text().splitlines() if "-pack --stateless-rpc" in line]
+
+    assert len(carried) >= 3
+    for line in carried:
+        before, separator, after = line.partition(" -- ")
+        assert separator
+        assert after == str(odd)
+        assert str(tmp_path) not in before

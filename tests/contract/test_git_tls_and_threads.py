@@ -67,7 +67,6 @@ def test_a_remote_is_trusted_through_the_bundle_given_and_only_so(
     assert list(clone.list_remote(Remote(f"{server.url}/r", ca=pem, timeout=5))) == ["refs/heads/main"]
     with pytest.raises(UnsafeAddress):
         clone.list_remote(Remote(f"{server.url}/r", ca=b"junk", timeout=5))
-    clone.close()
 
 
 def test_readers_see_every_object_while_packs_come_and_go(tmp_path: Path) -> None:

@@ -148,6 +148,10 @@ class TestOutbox:
             (parcel,) = await store.outbox.parcels()
 
             assert (parcel.repository, parcel.revision) == ("ns/repo", "rev")
+            (head,) = await store.outbox.heads("ns/repo")
+            assert (head.revision, head.seen, head.version) == (parcel.revision, parcel.seen, parcel.version)
+            assert head.objects == []
+            assert await store.outbox.heads("ns/other") == []
             assert parcel.seen == {"refs/heads/x": "c" * 40}
             assert list(parcel.objects) == [self.BLOB, self.TREE]
             assert await store.outbox.parcel("ns/repo", "rev") == parcel

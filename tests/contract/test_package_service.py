@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote, running_engine
 
-from apiserver.engine import repositories as repositories_module
+from apiserver.engine import draft_pushing
+from apiserver.engine.draft_pushing import DraftPusher
 from apiserver.engine.drafts import DraftJob
 from apiserver.engine.publish import PublishJob
 from apiserver.engine.remote_queue import RefView
@@ -299,7 +300,7 @@ async def test_pushing_synchronously_refuses_what_the_remote_refuses(tmp_path: P
         hook.write_text("#!/bin/sh\necho no more >&2\nexit 1\n")
         hook.chmod(0o755)
 
-        with pytest.raises(Conflict, match="refused the push"):
+        with pytest.raises(Forbidden, match="refused the push"):
             await engine.save(name, note_txt="never\n")
 
         assert engine.entry(name) is before
@@ -312,7 +313,7 @@ async def test_a_protected_branch_refuses_one_approval_and_keeps_the_proposal(en
     hook.write_text('#!/bin/sh\n[ "$1" = refs/heads/main ] && { echo protected >&2; exit 1; }\nexit 0\n')
     hook.chmod(0o755)
 
-    with pytest.raises(Conflict, match="refused the push"):
+    with pytest.raises(Forbidden, match="refused the push"):
         await engine.approve(name)
 
     assert engine.body(name)["spec"]["lifecycle"] == "Proposed"
@@ -556,6 +557,9 @@ async def test_a_dry_run_answers_like_the_real_thing_and_changes_nothing(engine:
     _, gone = await engine.service.delete(NAMESPACE, name, lambda _entry: None, "alice", dry_run=True)
 
     assert decode(approved)["spec"]["revision"] == 1
+    assert decode(approved)["metadata"]["labels"] == {"kpt.dev/latest-revision": "true"}
+    assert decode(approved)["metadata"]["resourceVersion"] == engine.body(name)["metadata"]["resourceVersion"]
+    assert "resourceVersion" not in decode(created)["metadata"]
     assert created.name == "repo.b.v1"
     assert gone
     assert engine.entry("repo.b.v1") is None
@@ -656,23 +660,23 @@ async def test_a_job_that_cannot_be_read_does_not_fail_those_that_share_its_push
 async def test_a_draft_that_the_remote_refuses_does_not_hold_up_the_next_one(
     engine: Engine, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repositories_module, "FIRST_RETRY", 3600.0)
+    monkeypatch.setattr(draft_pushing, "FIRST_RETRY", 3600.0)
     hook = remote / "hooks" / "update"
     hook.write_text('#!/bin/sh\n[ "$1" = refs/heads/drafts/bad/v1 ] && exit 1\nexit 0\n')
     hook.chmod(0o755)
     pushes: list[int] = []
-    push_parcels = engine.repositories._push_parcels
+    push_parcels = DraftPusher.push_parcels
 
-    async def counted(held: Held) -> bool:
+    async def counted(pusher: DraftPusher, held: Held) -> bool:
         try:
-            return await push_parcels(held)
+            return await push_parcels(pusher, held)
         finally:
             pushes.append(1)
 
-    monkeypatch.setattr(engine.repositories, "_push_parcels", counted)
+    monkeypatch.setattr(DraftPusher, "push_parcels", counted)
     held = engine.repositories.get(NAMESPACE, "repo")
     held.tasks[1].cancel()
-    held.tasks[1] = asyncio.create_task(engine.repositories._keep_pushed(held))
+    held.tasks[1] = asyncio.create_task(engine.repositories._pusher.keep_pushed(held))
     await engine.create("bad")
     await eventually(lambda: pushes)
 
@@ -685,17 +689,17 @@ async def test_a_draft_that_the_remote_refuses_does_not_hold_up_the_next_one(
 async def test_pushing_goes_on_after_an_unexpected_error(
     engine: Engine, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repositories_module, "FIRST_RETRY", 0.05)
-    push_parcels = engine.repositories._push_parcels
+    monkeypatch.setattr(draft_pushing, "FIRST_RETRY", 0.05)
+    push_parcels = DraftPusher.push_parcels
     failed: list[int] = []
 
-    async def fail_once(held: Held) -> bool:
+    async def fail_once(pusher: DraftPusher, held: Held) -> bool:
         if not failed:
             failed.append(1)
             raise RuntimeError("nobody thought of this")
-        return await push_parcels(held)
+        return await push_parcels(pusher, held)
 
-    monkeypatch.setattr(engine.repositories, "_push_parcels", fail_once)
+    monkeypatch.setattr(DraftPusher, "push_parcels", fail_once)
 
     await engine.create("app")
 

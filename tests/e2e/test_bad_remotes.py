@@ -112,7 +112,7 @@ def test_a_missing_branch_is_named(kubectl: Kubectl, empty_remote: Remote) -> No
     becomes_an_error(kubectl, "branchless", "branch", "release")
 
 
-@pytest.mark.parametrize("address", ["ext::sh%20-c%20true", "ssh://git@127.0.0.1/x.git", "-oProxyCommand=true"])
+@pytest.mark.parametrize("address", ["ext::sh%20-c%20true", "git://127.0.0.1/x.git", "-oProxyCommand=true"])
 def test_an_address_that_is_not_http_or_a_file_says_which_are(address: str, kubectl: Kubectl) -> None:
     done = kubectl("apply", "-f", "-", stdin=repository("odd", address, login=""))
     if done.returncode:

@@ -37,9 +37,7 @@ def test_drafts_tags_and_branches_that_others_push_move_and_delete_are_watch_eve
         saw("ADDED", "deployments.theirs.v1")
         commit_files(path, {"theirs/new.txt": "x\n"}, "Theirs again", branch="drafts/theirs/v1")
         saw("MODIFIED", "deployments.theirs.v1")
-        assert (
-            "new.txt" in kubectl.json("get", "packagerevisionresources", "deployments.theirs.v1")["spec"]["resources"]
-        )
+        eventually(lambda: _has_file(kubectl, "deployments.theirs.v1", "new.txt"))
         git("update-ref", "-d", "refs/heads/drafts/theirs/v1", cwd=path)
         saw("DELETED", "deployments.theirs.v1")
         commit_files(path, {"released/Kptfile": KPTFILE}, "Released", tag="released/v1")
@@ -49,6 +47,10 @@ def test_drafts_tags_and_branches_that_others_push_move_and_delete_are_watch_eve
         saw("MODIFIED", "deployments.released.v1")
         git("update-ref", "-d", "refs/tags/released/v1", cwd=path)
         saw("DELETED", "deployments.released.v1")
+
+
+def _has_file(kubectl: Kubectl, name: str, file: str) -> None:
+    assert file in kubectl.json("get", "packagerevisionresources", name)["spec"]["resources"]
 
 
 def test_a_remote_that_is_deleted_and_made_anew_is_followed(

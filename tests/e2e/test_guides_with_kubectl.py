@@ -6,13 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from porch_process import PorchProcess
 
-HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+DOCS = Path(__file__).parents[2] / "docs"
+LOOKED_AT = {"give-people-access.md", "label-and-own-revisions.md", "package-variants.md", "use-custom-resources.md"}
+"""Guides whose output is looked at below; of the others, that every command succeeds is enough."""
+GUIDES = sorted(
+    page.name
+    for page in (DOCS / "how-to").glob("*.md")
+    if "```sh guide" in page.read_text() and page.name not in LOOKED_AT
+)
 
 
 def follow(guide: str, server: PorchProcess, folder: Path) -> str:
-    blocks = re.findall(r"```sh guide\n(.*?)```", (HOW_TO / guide).read_text(), re.DOTALL)
+    blocks = re.findall(r"```sh guide\n(.*?)```", (DOCS / guide).read_text(), re.DOTALL)
     assert blocks, f"{guide} has nothing to type"
     own = {
         "KUBECONFIG": str(server.kubeconfig),
@@ -34,7 +42,7 @@ def follow(guide: str, server: PorchProcess, folder: Path) -> str:
 
 
 def test_people_and_programs_get_access_as_the_guide_says(porch_server: PorchProcess, tmp_path: Path) -> None:
-    said = follow("give-people-access.md", porch_server, tmp_path)
+    said = follow("how-to/give-people-access.md", porch_server, tmp_path)
 
     assert re.search(r"^Username +ann$", said, re.MULTILINE)
     assert re.search(r"^yes$", said, re.MULTILINE), "an author may create package revisions"
@@ -43,8 +51,44 @@ def test_people_and_programs_get_access_as_the_guide_says(porch_server: PorchPro
 
 
 def test_custom_resources_live_without_a_cluster_as_the_guide_says(porch_server: PorchProcess, tmp_path: Path) -> None:
-    said = follow("use-custom-resources.md", porch_server, tmp_path)
+    said = follow("how-to/use-custom-resources.md", porch_server, tmp_path)
 
     assert re.search(r"^NAME +CODE$", said, re.MULTILINE) or re.search(r"^NAME +CODE +AGE$", said, re.MULTILINE)
     assert "Who pays." in said
     assert 'customresourcedefinition.apiextensions.k8s.io "teams.hr.example.com" deleted' in said
+
+
+def test_the_tutorial_rolls_a_blueprint_out_and_upgrades_it(porch_server: PorchProcess, tmp_path: Path) -> None:
+    said = follow("tutorial.md", porch_server, tmp_path)
+
+    assert re.search(r"^site-south.web.second +web +second +2 +true +Published +site-south$", said, re.MULTILINE)
+    assert "-        image: registry.example/web:1.0\n+        image: registry.example/web:2.0" in said
+
+
+def test_revisions_are_labelled_owned_and_held_as_the_guide_says(porch_server: PorchProcess, tmp_path: Path) -> None:
+    said = follow("how-to/label-and-own-revisions.md", porch_server, tmp_path)
+
+    assert '{"stage":"lab","team":"edge"}' in said
+    assert "waits for its finalizer" in said
+    assert "gone with its owner" in said
+
+
+def test_variants_are_made_followed_and_let_go_as_the_guide_says(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    server = PorchProcess(tmp_path_factory.mktemp("controllers") / "data", arguments=["--controllers"])
+    server.start()
+    try:
+        said = follow("how-to/package-variants.md", server, tmp_path)
+    finally:
+        server.stop()
+
+    assert re.search(r"^web-east +web .*variant-site.web.packagevariant-1", said, re.MULTILINE)
+    assert re.search(r"^Ready True NoErrors: successfully ensured downstream package variant$", said, re.MULTILINE)
+    assert 'packagevariant.config.porch.kpt.dev "web-east" deleted' in said
+    assert re.search(r"^variant-site.web.packagevariant-2 .* Draft ", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_every_command_of_the_other_guides_succeeds(guide: str, porch_server: PorchProcess, tmp_path: Path) -> None:
+    follow(f"how-to/{guide}", porch_server, tmp_path)

@@ -160,9 +160,10 @@ def test_discovery_names_the_resources_and_their_verbs(kubectl: Kubectl) -> None
     wide = kubectl.ok("api-resources", "--api-group=porch.kpt.dev", "-o", "wide")
     by_name = {line.split()[0]: line for line in wide.splitlines()[1:]}
 
-    assert set(by_name) == {"packagerevisions", "packagerevisionresources"}
+    assert set(by_name) == {"packagerevisions", "packagerevisionresources", "packages"}
     assert "create,delete,deletecollection,get,list,patch,update,watch" in by_name["packagerevisions"]
     assert "get,list,patch,update" in by_name["packagerevisionresources"]
+    assert by_name["packages"].split()[-1] == "create,delete,get,list,patch,update"
     assert "porch.kpt.dev/v1alpha1" in kubectl.ok("api-versions").split()
     assert "Server Version" in kubectl.ok("version")
     assert "readyz check passed" in kubectl.ok("get", "--raw", "/readyz?verbose")
@@ -265,13 +266,15 @@ def test_everything_that_get_printed_is_replaced_at_once(
     register(deployments=empty_remote)
     draft(porch, "deployments", empty_remote)
     kubectl.apply(CONFIG_MAP)
-    everything = kubectl.ok(
-        "get", "packagerevisions,packagerevisionresources,repositories,configmaps,secrets", "-o", "yaml"
-    )
 
-    done = kubectl("replace", "-f", "-", stdin=everything)
+    def printed_and_replaced() -> tuple[str, str]:
+        kinds = "packagerevisions,packagerevisionresources,repositories,configmaps,secrets"
+        printed = kubectl.ok("get", kinds, "-o", "yaml")
+        return printed, kubectl.ok("replace", "-f", "-", stdin=printed)
 
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("replaced") == 5
+    # Until the Repository's status has the new draft, it may change in between.
+    everything, done = eventually(printed_and_replaced, timeout=30)
+
+    assert done.count("replaced") == 5
     unknown = kubectl("replace", "-f", "-", stdin=everything.replace("  data:\n    k: v", "  dota:\n    k: v"))
     assert 'unknown field "dota"' in unknown.stderr

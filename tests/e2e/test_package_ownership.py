@@ -134,3 +134,22 @@ def test_files_are_applied_one_by_one_and_kept_by_who_wrote_them(
     assert set(left["spec"]["resources"]) >= {"Kptfile", "b.txt", "c.txt"}
     assert "a.txt" not in left["spec"]["resources"]
     assert ("first", "resources") in managers(porch.revision(name).object)
+
+
+def test_nobody_manages_what_a_create_says_in_vain(
+    porch: PorchClient, register: Register, empty_remote: Remote
+) -> None:
+    register(deployments=empty_remote, deployment=("deployments",))
+    body = {
+        "apiVersion": VERSION,
+        "kind": "PackageRevision",
+        "metadata": {"generateName": "x-", "deletionTimestamp": "2001-01-01T00:00:00Z", "labels": {"team": "a"}},
+        "spec": {"repository": "deployments", "packageName": "app", "workspaceName": "v1"},
+    }
+
+    made = porch.request("POST", f"{porch.path('packagerevisions')}?fieldManager=maker", body)
+
+    assert made.code == 201, made.body
+    found = managers(made.object)["maker", ""]
+    assert found["f:metadata"] == {"f:labels": {".": {}, "f:team": {}}}
+    assert "deletionTimestamp" not in made.object["metadata"]

@@ -224,6 +224,27 @@ def test_a_lost_answer_to_a_push_is_found_out(porch: PorchClient, deployments: R
     eventually(agreed)
 
 
+def test_a_push_whose_answer_is_lost_with_the_remote_is_said_to_be_unknown_and_found_out_when_it_is_back(
+    porch: PorchClient, deployments: Remote, faults: Faults
+) -> None:
+    app = proposal(porch, "deployments", deployments)
+    app.wait_until_pushed()
+    faults.drop_after_push = True
+    faults.before_push.append(lambda: setattr(faults, "refuse", True))
+
+    answer = porch.approve(app.name)
+
+    refused(answer, 503, "ServiceUnavailable", "the next sync shows whether it arrived")
+    assert "refs/tags/app/v1" in refs(deployments.path)
+    assert app.lifecycle == "Proposed"
+    faults.refuse = faults.drop_after_push = False
+
+    def found_out() -> None:
+        assert app.lifecycle == "Published"
+
+    eventually(found_out)
+
+
 # --- refusing ----------------------------------------------------------------------------------
 
 
@@ -269,7 +290,7 @@ def test_a_hook_that_refuses_a_push_is_quoted(porch: PorchClient, deployments: R
 
     answer = porch.approve(app.name)
 
-    refused(answer, 409, "Conflict", "refused", "refs/heads/main")
+    refused(answer, 403, "Forbidden", "refused", "branch main", "no releases today")
     assert app.look() == before
     hook.unlink()
     accepted(porch.approve(app.name))

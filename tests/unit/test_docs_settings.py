@@ -6,6 +6,9 @@ import pytest
 
 from apiserver import settings_reference
 from apiserver.settings import Settings
+from controllers import settings_reference as controllers_reference
+from controllers.settings import PREFIX as CONTROLLERS
+from controllers.settings import Settings as ControllersSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,10 +20,22 @@ def test_the_settings_page_is_fresh() -> None:
 
 @pytest.mark.parametrize("name", list(Settings.model_fields))
 def test_every_setting_says_what_it_is(name: str) -> None:
-    description = Settings.model_fields[name].description or ""
+    field = Settings.model_fields[name]
+    description = field.description or ""
 
     assert description.endswith(".")
-    assert f"`PORCH_{name.upper()}`" in settings_reference.render()
+    assert f"`{field.validation_alias or f'PORCH_{name.upper()}'}`" in settings_reference.render()
+
+
+def test_the_page_of_the_controllers_is_fresh() -> None:
+    """If this fails, run ``python -m controllers.settings_reference`` and commit the page."""
+    assert (ROOT / controllers_reference.PAGE).read_text() == controllers_reference.render()
+
+
+@pytest.mark.parametrize("name", list(ControllersSettings.model_fields))
+def test_every_setting_of_the_controllers_says_what_it_is(name: str) -> None:
+    assert (ControllersSettings.model_fields[name].description or "").endswith(".")
+    assert f"`{CONTROLLERS}{name.upper()}`" in controllers_reference.render()
 
 
 def test_the_check_tells_a_stale_page(

@@ -17,6 +17,18 @@ CONTRACTS: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_t
 VIOLATIONS = [
     pytest.param("processes", "krm/meta/violation.py", "import storage.interfaces", id="krm-imports-storage"),
     pytest.param("processes", "storage/violation.py", "import apiserver.app", id="storage-imports-apiserver"),
+    pytest.param("processes", "apiserver/violation.py", "import controllers.runtime", id="apiserver-meets-controllers"),
+    pytest.param("processes", "controllers/violation.py", "import apiserver.app", id="controllers-meet-apiserver"),
+    pytest.param("controllers", "controllers/runtime/violation.py", "import storage.interfaces", id="queue-stores"),
+    pytest.param(
+        "controllers", "controllers/packagevariant/violation.py", "import dulwich.repo", id="variants-open-git"
+    ),
+    pytest.param(
+        "runtime", "controllers/runtime/violation.py", "import controllers.packagevariant", id="runtime-looks-up"
+    ),
+    pytest.param(
+        "runtime", "controllers/packagevariant/violation.py", "import controllers.settings", id="variants-read-settings"
+    ),
     pytest.param("server", "apiserver/engine/violation.py", "import apiserver.resources", id="engine-looks-up"),
     pytest.param("server", "apiserver/auth/violation.py", "import apiserver.engine", id="auth-meets-engine"),
     pytest.param("machinery", "apiserver/machinery/violation.py", "import krm.package", id="machinery-knows-packages"),
@@ -34,6 +46,11 @@ VIOLATIONS = [
     pytest.param("git", "apiserver/engine/violation.py", "import dulwich.repo", id="engine-speaks-dulwich"),
     pytest.param("sql", "apiserver/resources/violation.py", "import sqlalchemy", id="resource-speaks-sql"),
     pytest.param("toolchain", "krm/package/violation.py", "import krm.functions", id="package-imports-functions"),
+    pytest.param("toolchain", "krm/variants/violation.py", "import krm.client", id="rules-of-variants-ask"),
+    pytest.param("client", "krm/client/violation.py", "import krm.package", id="client-knows-packages"),
+    pytest.param("offline", "krm/functions/violation.py", "import aiohttp", id="functions-call-out"),
+    pytest.param("offline", "krm/meta/violation.py", "import kubernetes_asyncio", id="errors-know-a-client"),
+    pytest.param("variants", "krm/variants/violation.py", "import asyncio", id="rules-of-variants-wait"),
 ]
 
 
@@ -48,7 +65,7 @@ def lint(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources to break things in."""
     folder = tmp_path_factory.mktemp("tree")
-    for package in ("krm", "storage", "apiserver"):
+    for package in ("krm", "storage", "apiserver", "controllers"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     return folder

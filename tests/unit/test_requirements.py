@@ -14,7 +14,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-OURS = {"apiserver", "krm", "migrations", "storage"}
+OURS = {"apiserver", "controllers", "krm", "migrations", "storage"}
 FILES = sorted((ROOT / "requirements").glob("*.txt"))
 
 

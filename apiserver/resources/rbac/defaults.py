@@ -16,6 +16,13 @@ AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 """Annotation; "false" keeps the server from changing the object at its starts."""
 AGGREGATE_TO: Final = f"{GROUP}/aggregate-to-"
 
+INJECTABLE: Final = "config.porch.kpt.dev/aggregate-to-injectables"
+"""Label of ClusterRoles whose rules tell what the controllers may read to copy it into packages: "true"."""
+CONTROLLERS: Final = "system:porch-controllers"
+"""The user that the controllers are."""
+APPROVAL: Final = "system:porch-approval"
+"""The user that the controller of approval policies is, which the others are not: they cannot approve."""
+
 _BOOTSTRAPPING: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _READ: Final = ("get", "list", "watch")
 _WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
@@ -43,6 +50,10 @@ def default_cluster_roles() -> list[Json]:
         _role("system:aggregate-to-admin", _admin_rules(), {f"{AGGREGATE_TO}admin": "true"}),
         _role("porch-author", _author_rules(), {f"{AGGREGATE_TO}edit": "true"}),
         _role("porch-approver", _approver_rules(), {f"{AGGREGATE_TO}admin": "true"}),
+        _role("system:porch-controllers", _controllers_rules()),
+        _role("system:porch-approval", _approval_rules()),
+        _role("porch-injectable-configmaps", [_rule(_READ, [""], ["configmaps"])], {INJECTABLE: "true"}),
+        _gathering("system:porch-injectables", by={INJECTABLE: "true"}),
         _gathering("view", {f"{AGGREGATE_TO}edit": "true"}),
         _gathering("edit", {f"{AGGREGATE_TO}admin": "true"}),
         _gathering("admin"),
@@ -58,6 +69,9 @@ def default_cluster_role_bindings() -> list[Json]:
         _binding("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
         _binding("system:monitoring", "system:monitoring"),
         _binding("system:service-account-issuer-discovery", SERVICE_ACCOUNTS),
+        _binding_of_user("system:porch-controllers", CONTROLLERS),
+        _binding_of_user("system:porch-approval", APPROVAL),
+        _binding_of_user("system:porch-injectables", CONTROLLERS),
     ]
 
 
@@ -123,6 +137,34 @@ def _approver_rules() -> list[Json]:
     ]
 
 
+def _controllers_rules() -> list[Json]:
+    """What PackageVariants and their sets need (``variants.md`` 1.8), and the Lease and Events of their controllers."""
+    return [
+        _rule(_READ, [_CONFIG], ["packagevariantsets"]),
+        _rule(["get", "patch", "update"], [_CONFIG], ["packagevariantsets/status"]),
+        _rule(["update"], [_CONFIG], ["packagevariantsets/finalizers"]),
+        _rule((*_READ, *_WRITE), [_CONFIG], ["packagevariants"]),
+        _rule(["get", "patch", "update"], [_CONFIG], ["packagevariants/status"]),
+        _rule(["update"], [_CONFIG], ["packagevariants/finalizers"]),
+        _rule(_READ, [_CONFIG], ["repositories"]),
+        _rule((*_READ, *_WRITE), [_PORCH], ["packagerevisions", "packagerevisionresources"]),
+        _rule(_READ, ["apiextensions.k8s.io"], ["customresourcedefinitions"]),
+        _rule(["create", "get", "patch", "update"], [""], ["events"]),
+        _rule(["create", "get", "update"], ["coordination.k8s.io"], ["leases"]),
+    ]
+
+
+def _approval_rules() -> list[Json]:
+    """What following approval policies takes (``variants.md`` 6.3): no package's contents, and no variant's spec."""
+    return [
+        _rule([*_READ, "delete", "update"], [_PORCH], ["packagerevisions"]),
+        _rule(["update"], [_PORCH], ["packagerevisions/approval"]),
+        _rule(_READ, [_CONFIG], ["packagevariants", "repositories"]),
+        _rule(["create", "get", "patch", "update"], [""], ["events"]),
+        _rule([*_READ, "create", "update"], ["coordination.k8s.io"], ["leases"]),
+    ]
+
+
 def _rule(verbs: Sequence[str], groups: Sequence[str], resources: Sequence[str]) -> Json:
     return {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
 
@@ -135,18 +177,23 @@ def _role(name: str, rules: Sequence[Json], labels: dict[str, str] | None = None
     return {**_head("ClusterRole", name, labels or {}), "rules": list(rules)}
 
 
-def _gathering(name: str, labels: dict[str, str] | None = None) -> Json:
-    selector = {"matchLabels": {f"{AGGREGATE_TO}{name}": "true"}}
+def _gathering(name: str, labels: dict[str, str] | None = None, *, by: dict[str, str] | None = None) -> Json:
+    selector = {"matchLabels": by or {f"{AGGREGATE_TO}{name}": "true"}}
     rule = {"clusterRoleSelectors": [selector]}
     return {**_head("ClusterRole", name, labels or {}), "aggregationRule": rule, "rules": []}
 
 
 def _binding(role: str, *groups: str) -> Json:
-    return {
-        **_head("ClusterRoleBinding", role, {}),
-        "subjects": [{"kind": "Group", "apiGroup": GROUP, "name": group} for group in groups],
-        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
-    }
+    return _bound(role, [{"kind": "Group", "apiGroup": GROUP, "name": group} for group in groups])
+
+
+def _binding_of_user(role: str, user: str) -> Json:
+    return _bound(role, [{"kind": "User", "apiGroup": GROUP, "name": user}])
+
+
+def _bound(role: str, subjects: list[Json]) -> Json:
+    role_ref = {"apiGroup": GROUP, "kind": "ClusterRole", "name": role}
+    return {**_head("ClusterRoleBinding", role, {}), "subjects": subjects, "roleRef": role_ref}
 
 
 def _head(kind: str, name: str, labels: dict[str, str]) -> Json:

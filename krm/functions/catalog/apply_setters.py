@@ -29,6 +29,8 @@ from krm.package.yaml_reader import YamlError, read_document
 
 _DETAILED: Version = (0, 2, 1)
 """From here on results carry severity, resource and values, and secrets are hidden."""
+_BUNDLED = "v0.2"
+"""This tag is what upstream's Porch bundles, v0.2.0, and not the newest v0.2: porchctl prints its results (4.2)."""
 
 
 @dataclass(slots=True)
@@ -150,7 +152,7 @@ def _detailed_result(change: _Change) -> dict[str, Any]:
 
 FUNCTION = Builtin(
     name="apply-setters",
-    run=lambda resources, _, version: apply_setters(resources, version),
+    run=lambda resources, image, version: apply_setters(resources, (0, 2, 0) if image.tag == _BUNDLED else version),
     summary="Puts configured values where `# kpt-set:` comments ask for them.",
     source="kpt.md 4.10",
     tags=("v0.1.0", "v0.1.1", "v0.2.0", "v0.2.1", "v0.2.2"),
@@ -164,7 +166,7 @@ FUNCTION = Builtin(
         ),
     ),
     behaviours=(
-        Behaviour("up to v0.2.0", "results carry message, field and file"),
+        Behaviour("up to v0.2.0, and v0.2", "results carry message, field and file"),
         Behaviour("v0.2.1 and later, latest", "results carry severity, resource and both values; secrets are redacted"),
     ),
 )

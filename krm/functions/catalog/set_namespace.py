@@ -1,7 +1,8 @@
 """``set-namespace``: move resources, and what refers to their namespace, to another one.
 
-Three behaviours, by tag: current (v0.4.2 on), the one nephio pins (v0.4.0 and v0.4.1), and v0.3.
-Source: ``kpt.md`` 4.6.
+Three behaviours, by tag: current (v0.4.2 on), the one nephio pins (v0.4.0 and v0.4.1), and v0.3. Before v0.3
+every namespace was set, as by the second, which is what seed 000's examples (v0.1) count on.
+Source: ``kpt.md`` 4.6, ``variants.md`` G-P13.
 """
 
 from collections import Counter
@@ -27,6 +28,7 @@ from krm.package.resource_identity import UNSCOPED, identity_of, is_local_config
 _FAILURE = "failed to evaluate function: error: function failure"
 _WITH_MATCHER: Version = (0, 4, 2)
 _ALL_FIELDS: Version = (0, 4, 0)
+_ONE_OLD: Version = (0, 3, 0)
 _STRICT: Version = (0, 4, 5)
 """From here on a bad configuration fails the function; before, it only reports."""
 _ONLY_REPORTING_TAG = "unstable"
@@ -51,15 +53,19 @@ def set_namespace(resources: ResourceList, version: Version, tag: str = "") -> F
     try:
         if version >= _WITH_MATCHER:
             return _set_matching(resources, _configure(resources.config))
-        if version >= _ALL_FIELDS:
+        if _sets_all(version):
             return _set_all(resources, _configure(resources.config, old_words=True).namespace)
         return _set_single(resources, _configure(resources.config))
     except _ConfigError as error:
         result = config_result(str(error), resources.config)
-        is_failure = (version >= _STRICT and tag != _ONLY_REPORTING_TAG) or _ALL_FIELDS <= version < _WITH_MATCHER
+        is_failure = (version >= _STRICT and tag != _ONLY_REPORTING_TAG) or _sets_all(version)
         return FunctionResult(
             resources.items, [result], exit_code=int(is_failure), stderr=_FAILURE if is_failure else ""
         )
+
+
+def _sets_all(version: Version) -> bool:
+    return version < _ONE_OLD or _ALL_FIELDS <= version < _WITH_MATCHER
 
 
 def _configure(config: FunctionConfig | None, *, old_words: bool = False) -> _Target:
@@ -141,7 +147,7 @@ def _moved(old: Sequence[str], target: str) -> str:
 
 
 def _set_all(resources: ResourceList, target: str) -> FunctionResult:
-    """Behave as v0.4.0 and v0.4.1: every visited value, whatever it was."""
+    """Behave as v0.4.0 and v0.4.1, and before v0.3: every visited value, whatever it was."""
     items = [item for item in resources.items if not is_local_config(item.data)]
     names = {(now.group, now.kind, now.name) for now in (identity_of(item.data) for item in items)}
     old: set[str] = set()
@@ -239,8 +245,9 @@ FUNCTION = Builtin(
         ),
     ),
     behaviours=(
+        Behaviour("before v0.3.0", "as v0.4.0"),
         Behaviour(
-            "up to v0.3.4",
+            "v0.3.0 to v0.3.4",
             "replaces one old namespace: that of the Namespace object, else the matcher, else the only one in use; "
             "what it cannot do is reported and exits 0",
         ),

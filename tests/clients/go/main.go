@@ -40,19 +40,20 @@ func (p place) protobuf() *rest.Config {
 }
 
 var scenarios = map[string]func(context.Context, place) error{
-	"apply":     serverSideApply,
-	"discovery": discoverAll,
-	"dynamic":   dynamicClient,
-	"election":  leaderElection,
-	"errors":    typedErrors,
-	"events":    recordEvents,
-	"identity":  serviceAccountToken,
-	"informers": sharedInformers,
-	"lists":     pagedLists,
-	"manager":   runManager,
-	"metadata":  metadataInformer,
-	"patches":   allPatches,
-	"resume":    resumeWatch,
+	"apply":      serverSideApply,
+	"collisions": collisions,
+	"discovery":  discoverAll,
+	"dynamic":    dynamicClient,
+	"election":   leaderElection,
+	"errors":     typedErrors,
+	"events":     recordEvents,
+	"identity":   serviceAccountToken,
+	"informers":  sharedInformers,
+	"lists":      pagedLists,
+	"manager":    runManager,
+	"metadata":   metadataInformer,
+	"patches":    allPatches,
+	"resume":     resumeWatch,
 }
 
 func main() {

@@ -46,11 +46,12 @@ def test_row_02_api_versions_lists_ours(kubectl: Kubectl) -> None:
 def test_row_03_api_resources_shows_the_resources_of_our_group_with_their_verbs(kubectl: Kubectl) -> None:
     lines = kubectl.ok("api-resources", "--api-group=porch.kpt.dev", "-o", "wide", "--no-headers").splitlines()
 
-    # Name, API version, namespaced, kind, verbs; PorchPackage is not served yet.
+    # Name, API version, namespaced, kind, verbs.
     shown = {name: (kind, verbs) for name, _, _, kind, verbs in map(str.split, lines)}
     assert shown == {
         "packagerevisions": ("PackageRevision", "create,delete,deletecollection,get,list,patch,update,watch"),
         "packagerevisionresources": ("PackageRevisionResources", "get,list,patch,update"),
+        "packages": ("PorchPackage", "create,delete,get,list,patch,update"),
     }
 
 

@@ -315,12 +315,12 @@ def test_row_73_a_repeated_key_is_refused(kubectl: Kubectl, porch: PorchClient) 
 
 def test_row_74_the_oldest_of_many_updaters_are_put_together(kubectl: Kubectl) -> None:
     kubectl.create(config_map())
-    for number in range(12):
+    for number in range(12):  # named so that they sort as they came: entries of one second are in the order of names
         patch = json.dumps({"data": {f"k{number}": "v"}})
-        kubectl.ok("patch", "configmap", "a", "--type=merge", f"--patch={patch}", f"--field-manager=m{number}")
+        kubectl.ok("patch", "configmap", "a", "--type=merge", f"--patch={patch}", f"--field-manager=m{number:02}")
 
     found = managers(kubectl)
     assert len(found) == 10
     assert "ancient-changes" in found
-    assert {f"m{number}" for number in range(3, 12)} <= set(found)
+    assert {f"m{number:02}" for number in range(3, 12)} <= set(found)
     eventually(lambda: len(kubectl.json("get", "configmap", "a")["data"]) == 13)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.git.carriers import git_environment, is_forbidden
+from storage.git.address import SshAddress, holds_credentials
+from storage.git.carriers import git_environment
 from storage.git.commits import (
     COMMITTER,
     Annotation,
@@ -18,7 +19,7 @@ from storage.git.commits import (
 )
 from storage.git.errors import CorruptObject, UnsafeAddress, UnsafePath
 from storage.git.refs import deletion_ref, draft_ref, parse_ref, proposed_ref, tag_ref
-from storage.git.remote import Credentials, Remote, without_userinfo
+from storage.git.remote import Credentials, Remote, SshKey
 
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -95,8 +96,9 @@ def test_any_bytes_are_a_commit_or_a_typed_error(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["ssh://host/x", "ext::sh -c id", "git://h/x", "http://-oProxy/x", "http://u:secret@h/x", "file://other/x",
-     "file:relative", "file:///a/../b", "http:///x", "http://h:0/x", "http://h/x y", "http://h/x?y", "h:x", "http://h\\@evil/",
+    ["ssh://-oProxyCommand=id/x", "ssh://git:secret@h/x", "ssh://git@h/", "ssh://h/a'b", "ssh://h/$(id)", "ssh://h/../x",
+     "ssh://-l@h/x", "git@h:-x", "git@h::x", "git@-h:x", "git@h:a b", "-x@h:y", "ext::sh -c id", "ext::x@h:y", "git://h/x", "http://-oProxy/x", "http://u:secret@h/x", "file://other/x",
+     "file:relative", "FILE:///a", "file:///a/../b", "http:///x", "http://h:0/x", "http://h/x y", "http://h/x?y", "h:x", "http://h\\@evil/",
      "http://[::1", "https://" + "a" * 3000],
 )  # fmt: skip
 def test_an_unsafe_address_is_refused_without_repeating_secrets(url: str) -> None:
@@ -110,14 +112,40 @@ def test_secrets_do_not_show() -> None:
     remote = Remote("https://git.example/x", Credentials("u", "hunter2"))
 
     assert "hunter2" not in repr(remote) + str(remote.credentials) + remote.address
-    assert without_userinfo("https://u:hunter2@git.example/x") == "https://git.example/x"
+    key = Remote("git@git.example:x", SshKey(b"hunter2", b"git.example ssh-rsa AAAA"))
+    assert "hunter2" not in repr(key) + str(key.credentials) + key.address
 
 
-def test_metadata_and_link_local_peers_are_forbidden_and_loopback_is_not() -> None:
-    forbidden = ["169.254.169.254", "fe80::1%eth0", "fd00:ec2::254", "::ffff:169.254.169.254", "::", "224.0.0.1"]
+@pytest.mark.parametrize(
+    ("url", "held"),
+    [
+        ("https://u:secret@h/x", True),
+        ("https://token@h/x", True),
+        ("https://u:a/b@c@h/x", False),
+        ("ssh://git:secret@h/x", True),
+        ("ssh://git@h/x", False),
+        ("git@h:x", False),
+        ("https://h/x@y", False),
+        ("file:///a@b", False),
+        ("", False),
+    ],
+)
+def test_credentials_in_an_address_are_told_from_the_user_of_an_ssh_address(url: str, held: bool) -> None:
+    assert holds_credentials(url) is held
 
-    assert all(map(is_forbidden, forbidden))
-    assert not any(map(is_forbidden, ["127.0.0.1", "10.0.0.1", "::1", "192.0.2.1"]))
+
+@pytest.mark.parametrize(
+    ("url", "user", "host", "port", "path"),
+    [
+        ("ssh://git@git.example:2222/a/b.git", "git", "git.example", 2222, "/a/b.git"),
+        ("ssh://git.example/a", "git", "git.example", 22, "/a"),
+        ("ssh://me@[::1]:22/~me/a", "me", "::1", 22, "~me/a"),
+        ("git@git.example:a/b.git", "git", "git.example", 22, "a/b.git"),
+        ("me@[::1]:a", "me", "::1", 22, "a"),
+    ],
+)
+def test_both_forms_of_ssh_addresses_are_read(url: str, user: str, host: str, port: int, path: str) -> None:
+    assert Remote(url).ssh == SshAddress(user, host, port, path)
 
 
 def test_a_git_process_inherits_nothing_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,19 @@ def test_a_sound_pack_is_readable(store: ObjectStore) -> None:
         store.read("0" * 40)
 
 
+@pytest.mark.parametrize(("count", "files"), [(20, 1), (1000, 2)], ids=["small", "large"])
+def test_a_small_pack_holds_one_file_open_and_a_large_one_its_index_too(
+    count: int, files: int, store: ObjectStore
+) -> None:
+    contents = [b"file %d" % number for number in range(count)]
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    receive(store, sealed(b"".join(entry(3, data) for data in contents), count))
+
+    assert len(list(Path("/proc/self/fd").iterdir())) - before == files
+    assert all(store.read(blob(data).oid).data == data for data in contents)
+
+
 HOSTILE = {
     "no pack at all": b"hello",
     "wrong checksum": sealed(entry(3, b"x"), 1)[:-1] + b"?",

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from apiserver.engine.sync_mark import mark_holds, write_mark
+import pytest
+
+from apiserver.engine.sync_mark import FORM, mark_holds, write_mark
 
 REFS = {"refs/heads/main": "a" * 40, "refs/tags/app/v1": "b" * 40}
 
@@ -30,3 +32,10 @@ def test_a_missing_or_broken_note_does_not_hold(tmp_path: Path) -> None:
     assert not mark_holds(tmp_path, REFS, 7)
     (tmp_path / "porch-synced").write_text("what is this")
     assert not mark_holds(tmp_path, REFS, 7)
+
+
+def test_a_note_of_another_form_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_mark(tmp_path, REFS, 7)
+    monkeypatch.setattr("apiserver.engine.sync_mark.FORM", FORM + 1)
+
+    assert not mark_holds(tmp_path, REFS, 9)

@@ -1,6 +1,7 @@
 """Rules of the core kinds and of Repository that need more than a schema."""
 
 import base64
+import copy
 from typing import Any
 
 import pytest
@@ -133,6 +134,12 @@ GIT: Json = {"repo": "https://git.example/r", "branch": "main", "directory": "/"
         pytest.param({"git": GIT}, [], id="type-follows"),
         pytest.param({}, ["spec.type"], id="no-type"),
         pytest.param({"type": "git"}, ["spec.git"], id="git-without-address"),
+        pytest.param({"type": "git", "git": {**GIT, "branch": "a b"}}, ["spec.git.branch"], id="no-branch-of-git"),
+        pytest.param({"type": "git", "git": {**GIT, "directory": "/a/b/"}}, [], id="directory"),
+        pytest.param(
+            {"type": "git", "git": {**GIT, "directory": "../b"}}, ["spec.git.directory"], id="parent-directory"
+        ),
+        pytest.param({"type": "git", "git": {**GIT, "directory": "a//b"}}, ["spec.git.directory"], id="empty-segment"),
         pytest.param({"type": "git", "git": GIT, "content": "Function"}, ["spec.content"], id="content"),
         pytest.param({"type": "git", "git": GIT, "sync": {"schedule": "*/5 * * * *"}}, [], id="cron"),
         pytest.param({"type": "git", "git": GIT, "sync": {"schedule": "@every 5m"}}, [], id="macro"),
@@ -164,3 +171,11 @@ def test_a_directory_may_be_set_where_none_was() -> None:
     old = repository(type="git", git={"repo": "r"})
 
     assert repository_causes(repository(type="git", git={"repo": "r", "directory": "/x"}), old) == []
+
+
+def test_a_directory_that_was_stored_before_it_was_checked_stays_writable_and_a_new_one_is_checked() -> None:
+    stored: Json = {"metadata": {"name": "r"}, "spec": {"type": "git", "git": {**GIT, "directory": "../b"}}}
+    without: Json = {"metadata": {"name": "r"}, "spec": {"type": "git", "git": {"repo": GIT["repo"]}}}
+
+    assert repository_causes(copy.deepcopy(stored), copy.deepcopy(stored)) == []
+    assert repository_causes(copy.deepcopy(stored), without) == ["spec.git.directory"]

@@ -1,14 +1,19 @@
 """Names and uids: ``porch-api.md`` 2.1 and the vectors of 2.3."""
 
+import uuid
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from krm.api.revision_name import (
+    UID_NAMESPACE,
     RevisionName,
     label_problem,
     object_name_problem,
+    package_object_name,
     package_path_problem,
+    package_uid,
     parse_revision_name,
     revision_uid,
 )
@@ -27,6 +32,15 @@ LABEL = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 )
 def test_uids_are_those_that_upstreams_suite_asserts(namespace: str, name: str, uid: str) -> None:
     assert revision_uid(namespace, name) == uid
+
+
+def test_a_package_is_named_as_its_revisions_without_the_workspace_and_has_a_uid_of_its_own() -> None:
+    name = RevisionName("git", "net/edge", "v1")
+
+    assert package_object_name("git", "net/edge") == "git.net.edge"
+    assert name.object_name == "git.net.edge.v1"
+    seed = "dbPackage:porch.kpt.dev/v1alpha1/ns/git.net.edge"
+    assert package_uid("NS", "git.net.edge") == str(uuid.uuid5(UID_NAMESPACE, seed))
 
 
 @given(repository=LABEL, package=st.lists(LABEL, min_size=1, max_size=3), workspace=LABEL)

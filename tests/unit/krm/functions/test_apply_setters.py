@@ -137,6 +137,15 @@ def test_new_results_carry_severity_resource_and_both_values() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("tag", "is_detailed"), [("v0.2.0", False), ("v0.2", False), ("v0.2.1", True), ("latest", True)]
+)
+def test_the_tag_that_upstream_bundles_has_the_results_of_its_program(tag: str, is_detailed: bool) -> None:
+    result = run_function(f"apply-setters:{tag}", resources_of(OLD), inline_config({"tag": "2"}))
+
+    assert ["resourceRef" in item for item in result.results] == [is_detailed]
+
+
 def test_nothing_to_set_is_reported() -> None:
     for tag, more in (("v0.2.0", {}), ("v0.2.2", {"severity": "info"})):
         result = run_function(f"apply-setters:{tag}", resources_of(OLD), inline_config({"other": "2"}))

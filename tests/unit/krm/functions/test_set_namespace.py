@@ -203,6 +203,17 @@ def test_pinned_tags_report_objects_that_became_one() -> None:
     assert [item["severity"] for item in result.results] == ["error"]
 
 
+@pytest.mark.parametrize("tag", ["v0.1", "v0.1.4", "v0.2.0", "v0.4.1"])
+def test_before_and_after_v0_3_whatever_has_no_namespace_gets_one(tag: str) -> None:
+    items = resources_of(_object("Deployment", "apps/v1"))
+
+    result = run_function(f"set-namespace:{tag}", items, inline_config({"namespace": "new"}))
+
+    assert result.exit_code == 0
+    assert [item.data["metadata"]["namespace"] for item in result.items] == ["new"]
+    assert run_function(f"set-namespace:{tag}", items, inline_config({})).exit_code == 1
+
+
 FIRST = "set-namespace:v0.3.4"
 
 

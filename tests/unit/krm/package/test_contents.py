@@ -36,6 +36,10 @@ from krm.package.contents import (
         ".g\u200cit/x",
         "x" * 256,
         "/".join(["abcdefghij"] * 100),
+        "/".join(["a"] * 33),
+        "...",
+        "a/ /b",
+        "\ufeff.",
         "a\ud800",
     ],
 )
@@ -46,7 +50,9 @@ def test_path_that_could_leave_the_package_is_refused(path: str) -> None:
     assert caught.value.path == path
 
 
-@pytest.mark.parametrize("path", ["Kptfile", ".gitignore", "a/.github/x", "é/ü.yaml", "a b", "...", "git/x"])
+@pytest.mark.parametrize(
+    "path", ["Kptfile", ".gitignore", "a/.github/x", "é/ü.yaml", "a b", "...a", "git/x", "/".join(["a"] * 32)]
+)
 def test_ordinary_paths_are_accepted(path: str) -> None:
     check_contents({path: File(b"")})
 

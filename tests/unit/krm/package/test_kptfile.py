@@ -181,3 +181,51 @@ def test_failure_is_noted_with_its_message() -> None:
 def test_kptfile_that_is_no_mapping_cannot_be_edited() -> None:
     with pytest.raises(KptfileError):
         edit_kptfile(b"- a\n", KptfileEdit(name="x"))
+
+
+FUNCTIONS = (
+    HEAD
+    + """\
+metadata:
+  name: app
+pipeline:
+  mutators:
+  # of the platform team
+  - image: set-labels:v0.2 # pinned
+    configMap: {replicas: 010}
+  - name: old
+    image: apply-setters
+status:
+  conditions: [{type: Rendered, status: True}]
+"""
+)
+
+
+def test_functions_are_put_into_a_pipeline_and_others_stay_as_they_are_written() -> None:
+    labels = {"image": "set-labels:v0.2", "configMap": {"replicas": "010"}}
+    new = {"name": "new", "image": "set-namespace"}
+    edit = KptfileEdit(pipeline={"mutators": [new, labels]}, conditions=[{"type": "Rendered", "status": "True"}])
+
+    edited = edit_kptfile(FUNCTIONS.encode(), edit)
+
+    assert edited.decode() == FUNCTIONS.replace("  - name: old\n    image: apply-setters\n", "").replace(
+        "  mutators:\n", "  mutators:\n  - name: new\n    image: set-namespace\n"
+    )
+    assert edit_kptfile(edited, edit) == edited
+
+
+def test_a_pipeline_without_functions_goes_with_its_empty_lists() -> None:
+    text = FUNCTIONS.replace("pipeline:\n", "pipeline:\n  validators: []\n")
+
+    assert edit_kptfile(text.encode(), KptfileEdit(pipeline={"validators": []})) == text.encode()
+    assert b"pipeline" not in edit_kptfile(text.encode(), KptfileEdit(pipeline={"mutators": []}))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "key"), [("[a]", "pipeline"), ("{mutators: {a: b}}", "pipeline.mutators"), ("x", "pipeline")]
+)
+def test_a_pipeline_that_is_none_is_not_edited(pipeline: str, key: str) -> None:
+    with pytest.raises(KptfileError) as caught:
+        edit_kptfile(f"{HEAD}pipeline: {pipeline}\n".encode(), KptfileEdit(pipeline={"validators": [{"image": "a"}]}))
+
+    assert caught.value.key == key

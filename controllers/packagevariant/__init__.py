@@ -1,0 +1,1 @@
+"""The PackageVariant controller: one downstream package kept true to its upstream. Source: ``variants.md`` 2."""

@@ -1,0 +1,225 @@
+"""Keeps all PackageVariants true: caches, a queue, workers, and whom an event wakes. Source: ``variants.md`` 2.14, 6.9, 6.10."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from controllers.packagevariant import wakeups
+from controllers.packagevariant.cached_values import CachedRepository, CachedVariant, Key, ServedKind
+from controllers.packagevariant.cached_views import CachedViews, working_on
+from controllers.packagevariant.caches import Caches
+from controllers.packagevariant.churn import ChurnGuard
+from controllers.packagevariant.controller_metrics import FAILED, GONE, PAUSED, SKIPPED, VariantMetrics
+from controllers.packagevariant.drift import report_drift
+from controllers.packagevariant.injectables import Injectables
+from controllers.packagevariant.own_writes import OwnWrites
+from controllers.packagevariant.passes import Recorder
+from controllers.packagevariant.reconciler import PackageVariantReconciler
+from controllers.packagevariant.situation import INITIAL, INJECTION_CHANGED, SPEC_CHANGED, UPSTREAM_CHANGED
+from controllers.packagevariant.skipping import FinishedPasses, reading_of
+from controllers.packagevariant.wakeup_check import WakeupCheck
+from controllers.runtime.controller import Controller, Result
+from controllers.runtime.metrics import ControllerMetrics
+from controllers.runtime.workqueue import Priority
+from krm.client.cache import Cached
+from krm.client.client import KubeClient
+from krm.client.informer import Informer
+from krm.variants.revisions import Revision
+
+log = structlog.get_logger()
+
+NAME: Final = "packagevariant"
+SETTLED_SECONDS: Final = 0.5
+"""After an event the others have come by then that belong to it: a check of wake-ups that looks earlier sees ahead of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a controller runs."""
+
+    metrics: ControllerMetrics
+    workers: int = 16
+    namespace: str | None = None
+    """None for all namespaces."""
+    check_wakeups: bool = False
+    """Look at every variant after every event, and tell which of them the event should have woken."""
+
+
+class PackageVariantController:
+    """Reconciles PackageVariants while ``run`` runs, which it does once."""
+
+    def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
+        self._options = options
+        self._queue = options.metrics.queue(NAME)
+        self._caches = Caches(client, options.namespace)
+        self._injectables = Injectables(client, self._caches, self._wake)
+        self._views = CachedViews(self._caches, self._injectables, self._wake, self._count_draft)
+        self._guard = ChurnGuard(self._caches.variant, self._caches.owned)
+        self._writes = OwnWrites(client, self._caches, self._views)
+        self._reconciler = PackageVariantReconciler(
+            self._writes, self._views, recorder, guard=self._guard, drift=report_drift
+        )
+        self._finished = FinishedPasses(lambda key: reading_of(key, self._caches, self._injectables))
+        self._check = self._wakeup_check() if options.check_wakeups else None
+        self._counts = VariantMetrics(self._caches, self._injectables, self._check)
+        self._controller = Controller(NAME, self._reconcile, self._queue, options.workers, options.metrics)
+
+    def _wakeup_check(self) -> WakeupCheck:
+        return WakeupCheck(
+            self._caches.variant_keys,
+            lambda key: self._queue.add_after(key, SETTLED_SECONDS, Priority.RESYNC),
+            self._finished,
+            lambda key: self._writes.written[key],
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything was read that decisions are made of."""
+        return self._caches.synced
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no reconcile hangs."""
+        return self._controller.healthy
+
+    async def run(self) -> None:
+        """Work until cancelled; what runs then may finish within the runtime's grace."""
+        registry = self._options.metrics.registry
+        registry.register(self._counts)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                background = [tasks.create_task(self._caches.run()), tasks.create_task(self._injectables.run())]
+                try:
+                    await self._work()
+                finally:
+                    for task in background:
+                        task.cancel()
+        finally:
+            registry.unregister(self._counts)
+
+    def resync(self) -> None:
+        """Have every variant looked at, when nothing more urgent waits."""
+        for key in self._caches.variant_keys():
+            self._queue.add(key, Priority.RESYNC)
+
+    async def _work(self) -> None:
+        await self._caches.wait_synced()
+        self._caches.variants.subscribe(self._variant_changed)
+        self._caches.package_revisions.subscribe(self._revision_changed)
+        self._caches.repositories.subscribe(self._repository_changed)
+        self._caches.definitions.subscribe(self._definition_changed)
+        log.info("package variants are kept", number=len(self._caches.variants))
+        self.resync()
+        await self._controller.run()
+
+    # --- one variant --------------------------------------------------------------------------------
+
+    async def _reconcile(self, key: Key) -> Result:
+        if self._finished.is_finished(key) and not self._suspects(key):
+            self._counts.passes[SKIPPED] += 1
+            await asyncio.sleep(0)  # ten thousand of these in a row would be a second in which nothing else happens
+            return Result()
+        begun, drifted, token = self._finished.begin(key), self._drifted(key), working_on.set(key)
+        try:
+            result = await self._reconciler.reconcile(key)
+        except BaseException:
+            self._counts.passes[FAILED] += 1
+            if self._check is not None:
+                self._check.forget(key)  # what was written may tell of the failure
+            raise
+        finally:
+            working_on.reset(token)
+        if result == Result():
+            self._finished.finish(key, begun)
+        if self._check is not None:
+            self._check.looked(key)
+        if self._caches.variant(key) is None:
+            self._forget(key)
+        self._counts.passes[self._outcome(key)] += 1
+        if (now := self._drifted(key)) and now != drifted:
+            self._counts.drifts[now] += 1
+        return result
+
+    def _suspects(self, key: Key) -> bool:
+        return self._check is not None and self._check.suspects(key)
+
+    def _outcome(self, key: Key) -> str:
+        variant = self._caches.variant(key)
+        if variant is None:
+            return GONE
+        ready = variant.condition("Ready")
+        return PAUSED if variant.paused or ready is None else ready.reason
+
+    def _drifted(self, key: Key) -> str:
+        """Return the reason of the condition Drifted, empty where the variant has not."""
+        variant = self._caches.variant(key)
+        drifted = variant.condition("Drifted") if variant else None
+        return drifted.reason if drifted and drifted.status == "True" else ""
+
+    def _count_draft(self, draft: Revision) -> None:
+        """Count a draft that was made for the variant that is worked on."""
+        key = working_on.get()
+        variant = self._caches.variant(key) if key else None
+        if variant is not None and draft.owned_by(variant.uid):
+            self._counts.drafts[_trigger(draft, variant)] += 1
+
+    # --- events -------------------------------------------------------------------------------------
+
+    def _wake(self, keys: Iterable[Key], priority: Priority = Priority.CHANGE) -> None:
+        for key in keys:
+            self._finished.woken(key)
+            self._queue.add(key, priority)
+
+    def _happened(self, informer: Informer[Any], name: str, woken: set[Key]) -> None:
+        """Wake those whom an event concerns."""
+        self._wake(woken)
+        if self._check is not None:
+            self._check.happened(f"{informer.resource.plural}/{name}", woken)
+
+    def _variant_changed(self, old: CachedVariant | None, new: CachedVariant | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._forget(old.key)
+        self._wake(wakeups.by_variant(old, new), Priority.USER)
+
+    def _forget(self, key: Key) -> None:
+        self._injectables.forget(key)
+        self._finished.forget(key)
+        self._guard.forget(key)
+        if self._check is not None:
+            self._check.forget(key)
+        self._writes.written.pop(key, None)
+        self._queue.forget(key)
+
+    def _revision_changed(self, old: Revision | None, new: Revision | None) -> None:
+        woken = wakeups.by_revision(old, new, self._caches, self._caches)
+        saver = self._views.saved_for(new)
+        self._happened(self._caches.package_revisions, _name_of(old, new), {key for key in woken if key != saver})
+
+    def _repository_changed(self, old: CachedRepository | None, new: CachedRepository | None) -> None:
+        self._happened(self._caches.repositories, _name_of(old, new), wakeups.by_repository(old, new, self._caches))
+
+    def _definition_changed(self, old: ServedKind | None, new: ServedKind | None) -> None:
+        if changed := wakeups.by_definition(old, new):
+            self._injectables.definitions_changed(changed)
+
+
+def _name_of(old: Cached | None, new: Cached | None) -> str:
+    one = new or old
+    return one.name if one is not None else ""
+
+
+def _trigger(draft: Revision, variant: CachedVariant) -> str:
+    if draft.task == "clone":
+        return INITIAL
+    if draft.task == "upgrade":
+        return UPSTREAM_CHANGED
+    is_edited = variant.observed_generation != variant.generation or not variant.injectors
+    return SPEC_CHANGED if is_edited else INJECTION_CHANGED
+
+
+def package_variant_controller(client: KubeClient, recorder: Recorder, options: Options) -> PackageVariantController:
+    """Return a controller of PackageVariants, made of its parts."""
+    return PackageVariantController(client, recorder, options)

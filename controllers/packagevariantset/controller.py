@@ -1,0 +1,166 @@
+"""Keeps all PackageVariantSets true: caches, a queue, workers, and whom an event wakes. Source: ``variants.md`` 3, 6.9, 6.10."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from controllers.packagevariantset import wakeups
+from controllers.packagevariantset.cached_values import (
+    CachedRepository,
+    CachedSet,
+    Key,
+    Member,
+    Selectable,
+    ServedKind,
+)
+from controllers.packagevariantset.caches import Caches, Package
+from controllers.packagevariantset.controller_metrics import SetMetrics
+from controllers.packagevariantset.reconciler import PackageVariantSetReconciler, Recorder
+from controllers.packagevariantset.rendering_pool import RenderingPool
+from controllers.packagevariantset.selected_objects import SelectedObjects
+from controllers.runtime.controller import Controller
+from controllers.runtime.metrics import ControllerMetrics
+from controllers.runtime.workqueue import Priority
+from krm.client.client import KubeClient
+from krm.variants.revisions import Revision
+from krm.variants.sets.guards import GuardDefaults
+from krm.variants.sets.targets import Kind
+
+log = structlog.get_logger()
+
+NAME: Final = "packagevariantset"
+TELL_SECONDS: Final = 2.0
+"""How far its variants are is told of a set at most once in so many seconds: a thousand of them change one after another."""
+ROLLOUT_SECONDS: Final = 0.25
+"""The same where the next variants wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a controller runs."""
+
+    metrics: ControllerMetrics
+    workers: int = 4
+    """Sets at the same time; the writes of all of them together have a bound of their own."""
+    namespace: str | None = None
+    """None for all namespaces."""
+    guards: GuardDefaults = field(default_factory=GuardDefaults)
+    """What holds for sets that say nothing."""
+    tell_seconds: float = TELL_SECONDS
+
+
+class PackageVariantSetController:
+    """Reconciles PackageVariantSets while ``run`` runs, which it does once."""
+
+    def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
+        self._options = options
+        self._queue = options.metrics.queue(NAME)
+        self._caches = Caches(client, options.namespace)
+        self._objects = SelectedObjects(client, self._wake, self._object_changed)
+        self._pool = RenderingPool()
+        self._reconciler = PackageVariantSetReconciler(
+            client, self._caches, self._objects, self._pool, recorder, defaults=options.guards
+        )
+        self._interests = self._reconciler.interests
+        self._counts = SetMetrics(self._caches, self._objects, self._pool)
+        self._controller = Controller(NAME, self._reconciler.reconcile, self._queue, options.workers, options.metrics)
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything was read that decisions are made of."""
+        return self._caches.synced
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no reconcile hangs."""
+        return self._controller.healthy
+
+    async def run(self) -> None:
+        """Work until cancelled; what runs then may finish within the runtime's grace."""
+        registry = self._options.metrics.registry
+        registry.register(self._counts)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                background = [tasks.create_task(self._caches.run()), tasks.create_task(self._objects.run())]
+                try:
+                    await self._work()
+                finally:
+                    for task in background:
+                        task.cancel()
+        finally:
+            registry.unregister(self._counts)
+            await self._pool.close()
+
+    def resync(self) -> None:
+        """Have every set looked at, when nothing more urgent waits."""
+        for key in self._caches.set_keys():
+            self._queue.add(key, Priority.RESYNC)
+
+    async def _work(self) -> None:
+        await self._caches.wait_synced()
+        self._caches.sets.subscribe(self._set_changed)
+        self._caches.variants.subscribe(self._variant_changed)
+        self._caches.revisions.subscribe(self._revision_changed)
+        self._caches.repositories.subscribe(self._repository_changed)
+        self._caches.definitions.subscribe(self._definition_changed)
+        log.info("package variant sets are kept", number=len(self._caches.sets))
+        self.resync()
+        await self._controller.run()
+
+    # --- events -------------------------------------------------------------------------------------
+
+    def _wake(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._queue.add(key)
+
+    def _set_changed(self, old: CachedSet | None, new: CachedSet | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._reconciler.forget(old.key)
+            self._queue.forget(old.key)
+        for key in wakeups.by_set(old, new):
+            self._queue.add(key, Priority.USER)
+
+    def _variant_changed(self, old: Member | None, new: Member | None) -> None:
+        self._reconciler.writer.seen(old, new)
+        soon, later = wakeups.by_member(old, new, self._sets_of, self._interests)
+        self._wake(soon)
+        for key in later:
+            self._queue.add_after(key, self._patience(key))
+
+    def _revision_changed(self, old: Revision | None, new: Revision | None) -> None:
+        self._wake(wakeups.by_revision(old, new, self._interests, self._targeting))
+
+    def _repository_changed(self, old: CachedRepository | None, new: CachedRepository | None) -> None:
+        self._wake(wakeups.by_repository(old, new, self._interests))
+
+    def _object_changed(self, namespace: str, kind: Kind, old: Selectable | None, new: Selectable | None) -> None:
+        self._wake(wakeups.by_object(namespace, kind, old, new, self._interests))
+
+    def _definition_changed(self, old: ServedKind | None, new: ServedKind | None) -> None:
+        changed = (old.kinds if old else frozenset()) ^ (new.kinds if new else frozenset())
+        if changed:
+            self._objects.definitions_changed(changed)
+
+    # --- whom they concern --------------------------------------------------------------------------
+
+    def _sets_of(self, member: Member) -> Iterable[CachedSet]:
+        return self._caches.with_uid(member.namespace, member.set_uid)
+
+    def _targeting(self, package: Package) -> Iterable[Key]:
+        return {one.key for member in self._caches.targeting(package) for one in self._sets_of(member)}
+
+    def _patience(self, key: Key) -> float:
+        """Return how long a set may wait until it hears how far its variants are."""
+        one = self._caches.one(key)
+        rolls_out = one is not None and bool((one.body.get("spec") or {}).get("rollout"))
+        return min(ROLLOUT_SECONDS, self._options.tell_seconds) if rolls_out else self._options.tell_seconds
+
+
+def package_variant_set_controller(
+    client: KubeClient, recorder: Recorder, options: Options
+) -> PackageVariantSetController:
+    """Return a controller of PackageVariantSets, made of its parts."""
+    return PackageVariantSetController(client, recorder, options)

@@ -1,0 +1,51 @@
+"""What the PackageVariantSet controller counts, besides what every controller does. Source: ``variants.md`` 6.9."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controllers.packagevariantset.caches import Caches
+from controllers.packagevariantset.rendering_pool import RenderingPool
+from controllers.packagevariantset.selected_objects import SelectedObjects
+
+DESCRIPTIONS: Final = {
+    "porch_variant_sets": "PackageVariantSets by condition and its status.",
+    "porch_variant_set_watches": "Kinds that are watched because targets of sets select from them, counted by namespace.",
+    "porch_variant_set_renderings": "How often the targets of a set were rendered; a look at which nothing is new renders nothing.",
+    "porch_variant_set_rendering_seconds": "Seconds that this took, waiting for a free process included.",
+    "porch_variant_set_rendered_targets": "Targets that were rendered.",
+}
+"""Names without the ``_total`` of counters."""
+
+
+class SetMetrics(Collector):
+    """Gauges that are read from the caches when somebody looks, and what the processes that render have done."""
+
+    def __init__(self, caches: Caches, objects: SelectedObjects, pool: RenderingPool) -> None:
+        self._caches, self._objects, self._pool = caches, objects, pool
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics as they are now."""
+        yield self._by_condition()
+        yield GaugeMetricFamily(*_described("porch_variant_set_watches"), value=self._objects.watches)
+        pool = self._pool
+        yield CounterMetricFamily(*_described("porch_variant_set_renderings"), value=pool.renderings)
+        yield CounterMetricFamily(*_described("porch_variant_set_rendering_seconds"), value=pool.seconds)
+        yield CounterMetricFamily(*_described("porch_variant_set_rendered_targets"), value=pool.targets)
+
+    def _by_condition(self) -> Metric:
+        counts: Counter[tuple[str, str]] = Counter()
+        for one in self._caches.sets.values():
+            conditions = (one.body.get("status") or {}).get("conditions") or ()
+            counts.update((str(found.get("type")), str(found.get("status"))) for found in conditions)
+        family = GaugeMetricFamily(*_described("porch_variant_sets"), labels=["condition", "status"])
+        for (type_, status), count in sorted(counts.items()):
+            family.add_metric([type_, status], count)
+        return family
+
+
+def _described(name: str) -> tuple[str, str]:
+    return name, DESCRIPTIONS[name]

@@ -1,0 +1,134 @@
+"""What the engine counts, seen as a scraper sees it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from engine_fixture import Engine, eventually, new_remote, running_engine
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from krm.meta.errors import Conflict, Invalid, StatusError
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return new_remote(tmp_path / "remote.git")
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, remote: Path) -> AsyncIterator[Engine]:
+    async with running_engine(tmp_path) as running:
+        await running.register("repo", remote)
+        yield running
+
+
+def values(engine: Engine) -> dict[str, float]:
+    """Return every sample, named as ``name`` or ``name{value}``, without buckets."""
+    families = text_string_to_metric_families(generate_latest(engine.registry).decode())
+    return {
+        sample.name + "".join(f"{{{value}}}" for value in sample.labels.values()): sample.value
+        for family in families
+        for sample in family.samples
+        if "le" not in sample.labels
+    }
+
+
+async def test_pushes_are_counted_by_what_became_of_them(engine: Engine, remote: Path) -> None:
+    names = [(await engine.create(package)).name for package in ("one", "two", "three")]
+    for name in names:
+        await engine.move(name, "Proposed")
+    await eventually(lambda: values(engine)["porch_outbox_drafts"] == 0)
+    before = values(engine)
+
+    await asyncio.gather(*(engine.approve(name) for name in names))
+
+    after = values(engine)
+    pushes = after["porch_git_push_jobs_count"] - before["porch_git_push_jobs_count"]
+    jobs = after["porch_git_push_jobs_sum"] - before["porch_git_push_jobs_sum"]
+    assert 1 <= pushes <= 3
+    assert jobs >= 3
+    assert after["porch_git_push_duration_seconds_count{pushed}"] == after["porch_git_push_jobs_count"]
+    hook = remote / "hooks" / "update"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    await engine.create("four")
+    await eventually(lambda: values(engine).get("porch_git_push_duration_seconds_count{refused}", 0) >= 1)
+    await eventually(lambda: values(engine)["porch_outbox_drafts"] == 1)
+    assert values(engine)["porch_outbox_bytes"] > 100
+    assert values(engine)["porch_outbox_oldest_seconds"] > 0
+
+
+async def test_revisions_are_counted_in_the_lifecycle_they_are_in(engine: Engine) -> None:
+    name = (await engine.create("app")).name
+    other = (await engine.create("other")).name
+    await engine.move(name, "Proposed")
+
+    assert values(engine)["porch_package_revisions{Draft}"] == 1
+    assert values(engine)["porch_package_revisions{Proposed}"] == 1
+    await engine.approve(name)
+    await engine.delete(other)
+
+    found = values(engine)
+    assert found["porch_package_revisions{Draft}"] == 0
+    assert found["porch_package_revisions{Published}"] == 2, "the revision, and the one of the branch"
+    assert found["porch_repositories{ready}"] == 1
+
+
+async def test_a_repository_that_cannot_be_read_is_counted_as_failing(engine: Engine, tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await engine.register("gone", tmp_path / "nowhere")
+
+    found = values(engine)
+
+    assert found["porch_repositories{failing}"] == 1
+    assert found["porch_repository_sync_duration_seconds_count{failed}"] >= 1
+    assert found["porch_repository_sync_duration_seconds_count{changed}"] == 1
+
+
+async def test_writes_that_meet_are_counted(engine: Engine) -> None:
+    name = (await engine.create("app")).name
+
+    outcomes = await asyncio.gather(*(engine.save(name, a_txt=str(n)) for n in range(4)), return_exceptions=True)
+
+    refused = [outcome for outcome in outcomes if isinstance(outcome, Conflict) and "in progress" in outcome.message]
+    assert refused
+    assert values(engine)["porch_claims_refused_total"] == len(refused)
+    assert values(engine)["porch_claims_held"] == 0
+
+
+async def test_renders_are_counted_by_whose_fault_it_was(engine: Engine) -> None:
+    name = (await engine.create("app")).name
+    before = values(engine)
+    with pytest.raises(Invalid):
+        await engine.save(name, broken_yaml="a: [\n")
+    with pytest.raises(StatusError):
+        await engine.save(name, Kptfile="pipeline: {mutators: [{image: nobody.example/knows:v1}]}\n")
+
+    after = values(engine)
+
+    assert after["porch_render_duration_seconds_count{failed}"] > before.get(
+        "porch_render_duration_seconds_count{failed}", 0
+    )
+    assert after["porch_renders_in_progress"] == 0
+
+
+async def test_series_do_not_grow_with_what_there_is(engine: Engine, tmp_path: Path) -> None:
+    await engine.approve(await proposed(engine, "first", "repo"))
+    before = set(values(engine))
+    for number in range(3):
+        await engine.register(f"repo{number}", new_remote(tmp_path / f"{number}.git"))
+        await engine.approve(await proposed(engine, "app", f"repo{number}"))
+
+    assert set(values(engine)) - before <= {
+        "porch_repository_sync_duration_seconds_count{unchanged}",
+        "porch_repository_sync_duration_seconds_sum{unchanged}",
+    }
+
+
+async def proposed(engine: Engine, package: str, repository: str) -> str:
+    name = (await engine.create(package, repository)).name
+    await engine.move(name, "Proposed")
+    return name
