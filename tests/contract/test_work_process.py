@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,11 @@ def merge(size: int = 100_000, resources: int = 1) -> MergeWork:
 
 def children() -> set[int]:
     tasks = Path(f"/proc/{os.getpid()}/task")
-    return {int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in tasks.iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended meanwhile
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
+    return found
 
 
 async def test_large_work_gives_in_a_process_what_it_gives_here() -> None:
