@@ -63,7 +63,7 @@ async def test_a_merge_that_takes_too_long_ends_with_its_process() -> None:
 
     assert made.contents == {}
     assert made.problem == "it took longer than 1 s; make the packages smaller"
-    assert children() == before
+    assert children() <= before
 
 
 async def test_a_cancelled_merge_ends_its_process_and_frees_its_place() -> None:
@@ -71,14 +71,14 @@ async def test_a_cancelled_merge_ends_its_process_and_frees_its_place() -> None:
     processes = WorkProcesses(at_once=1)
     task = asyncio.create_task(processes.do(merge(resources=9000)))
     async with asyncio.timeout(20):
-        while children() == before:
+        while children() <= before:
             await asyncio.sleep(0.01)
 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert children() == before
+    assert children() <= before
     assert (await processes.do(merge())).problem == ""
 
 
@@ -86,7 +86,7 @@ async def test_a_process_that_is_killed_is_told() -> None:
     before = children()
     task = asyncio.create_task(WorkProcesses().do(merge(resources=9000)))
     async with asyncio.timeout(20):
-        while children() == before:
+        while children() <= before:
             await asyncio.sleep(0.01)
     (child,) = children() - before
     os.kill(child, 9)
