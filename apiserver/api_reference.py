@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from apiserver.machinery.model_schema import described, resolved
 from krm.api.config import Repository
 from krm.api.porch import PackageRevision, PackageRevisionResources, PorchPackage
-from krm.api.variants import PackageVariant, PackageVariantSet
+from krm.api.variant_sets import PackageVariantSet
+from krm.api.variants import PackageVariant
 from krm.generated_files import write_or_check
 from krm.meta.objects import ObjectMeta
 from krm.meta.written_by import KEY, Writer

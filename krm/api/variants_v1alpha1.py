@@ -5,7 +5,7 @@ Source: ``variants.md`` 1.7.
 
 from pydantic import Field
 
-from krm.api.variants import LabelRequirement
+from krm.api.variant_sets import LabelRequirement
 from krm.meta.conditions import Condition
 from krm.meta.objects import ObjectMeta, WireModel
 

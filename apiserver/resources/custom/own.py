@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from apiserver.machinery.definition import Json, Schema
 from apiserver.machinery.schema import structural_schema
 from krm.api.config import Repository
-from krm.api.variants import PackageVariant, PackageVariantSet
+from krm.api.variant_sets import PackageVariantSet
+from krm.api.variants import PackageVariant
 from krm.api.variants_v1alpha1 import PackageVariantSetV1Alpha1
 from krm.meta.names import LABEL_LENGTH
 

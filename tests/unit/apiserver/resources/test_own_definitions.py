@@ -16,7 +16,8 @@ from apiserver.resources.custom.kinds import served_definitions
 from apiserver.resources.custom.own import own_definitions
 from apiserver.resources.custom.validation import definition_causes
 from krm.api.config import Repository
-from krm.api.variants import PackageVariant, PackageVariantSet
+from krm.api.variant_sets import PackageVariantSet
+from krm.api.variants import PackageVariant
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[4]
