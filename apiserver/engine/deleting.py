@@ -10,7 +10,7 @@ from apiserver.engine.recording import REVISIONS, Recorder, update_mutation
 from apiserver.engine.repositories import Held, Repositories
 from apiserver.engine.revision_body import lifecycle_of, timestamp
 from apiserver.engine.revision_events import DELETED, RevisionEvents
-from apiserver.engine.terminating_namespaces import is_terminating
+from apiserver.engine.terminating_namespaces import is_terminating_now
 from apiserver.rules.lifecycle import Lifecycle
 from krm.meta.errors import Conflict, Forbidden
 from storage.bodies import decode
@@ -53,7 +53,7 @@ class Deleting:
         self, entry: Entry, user: str, finalizers: Callable[[Sequence[str]], list[str]], *, dry_run: bool
     ) -> tuple[Entry, bool]:
         """Delete a revision, or mark it when finalizers hold it; see ``PackageService.delete``."""
-        if is_terminating(self._store, entry.namespace):
+        if await is_terminating_now(self._store, entry.namespace):
             if not dry_run:  # only the API forgets it; Git is never touched then (``decisions.md`` 4)
                 forget = OutboxChange(f"{entry.namespace}/{entry.fields[REPOSITORY]}", entry.name, drop=True)
                 await self._recorder.removed(entry, [forget], user)

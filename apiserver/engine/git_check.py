@@ -19,6 +19,7 @@ from apiserver.engine.revision_body import self_commit
 from apiserver.engine.sync import object_name
 from storage.bodies import decode
 from storage.git.discovery import Discovery, discover
+from storage.git.remote import Remote
 from storage.interfaces import ObjectStore
 
 Json = dict[str, Any]
@@ -70,13 +71,13 @@ class GitCheck:
         folder = self._folder / f"{settings.uid}.git"
         repository = RegisteredRepository(settings, folder, self._store, self._pool, self._access)
         await repository.open()
-        discovery = await repository.converse(self._read, repository)
+        discovery = await repository.converse(self._read, repository, await repository.remote())
         pending = {parcel.revision for parcel in await self._store.outbox.heads(settings.key)}
         mismatches = await repository.run(self._mismatches, repository, discovery, pending)
         return Checked(self._index.count(settings.namespace, settings.name), len(pending), sorted(mismatches))
 
-    def _read(self, repository: RegisteredRepository) -> Discovery:
-        settings, remote = repository.settings, repository.remote()
+    def _read(self, repository: RegisteredRepository, remote: Remote) -> Discovery:
+        settings = repository.settings
         refs = repository.clone.list_remote(remote)
         repository.clone.fetch(remote, refs)
         return discover(repository.objects, refs, directory=settings.directory, branch=settings.branch)

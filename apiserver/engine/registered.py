@@ -153,15 +153,16 @@ class RegisteredRepository:
         self.damaged, self._completed_at = True, now
         return True
 
-    def remote(self) -> Remote:
+    async def remote(self) -> Remote:
         """Return the remote with its current credentials.
 
         Raises:
             CredentialsProblem: the Secret cannot be used.
+            RemoteUnavailable: the Secret cannot be read now.
             UnsafeAddress: the address is not one we talk to.
         """
         settings = self.settings
-        return self._access.remote(settings.namespace, settings.url, settings.secret)
+        return await self._access.remote(settings.namespace, settings.url, settings.secret)
 
     def branch_head(self) -> str | None:
         """Return the last known head of the registered branch."""

@@ -13,10 +13,10 @@ from typing import Final
 import orjson
 
 from storage.git.address import MAX_URL
-from storage.git.errors import GitError, UnsafeAddress
+from storage.git.errors import GitError, RemoteUnavailable, UnsafeAddress
 from storage.git.network import NetworkPolicy
 from storage.git.remote import Credentials, Remote, SshKey
-from storage.interfaces import ObjectKey, ObjectStore
+from storage.interfaces import Entry, ObjectKey, ObjectStore, StoreUnavailable
 
 BASIC_AUTH: Final = "kubernetes.io/basic-auth"
 SSH_AUTH: Final = "kubernetes.io/ssh-auth"
@@ -61,20 +61,21 @@ class RemoteAccess:
         self._store = store
         self._options = options
 
-    def remote(self, namespace: str, url: str, secret: str) -> Remote:
+    async def remote(self, namespace: str, url: str, secret: str) -> Remote:
         """Return a repository as it is reached now, with ``secret`` of the namespace (empty: without credentials).
 
         Raises:
             CredentialsProblem: the Secret is missing, or holds nothing we can use; the message names what to fix.
+            RemoteUnavailable: the Secret cannot be read now.
             UnsafeAddress: the address is not one we talk to.
         """
         if url[:MAX_URL].startswith("file:") and not self._options.local:
             raise UnsafeAddress("addresses that begin with file:// are not allowed at this server")
         credentials, ca = None, b""
         if secret:
-            type_, data = self._secret(namespace, secret)
+            type_, data = await self._secret(namespace, secret)
             credentials, ca = self._credentials(f"{namespace}/{secret}", type_, data), data.get(CA_CERTIFICATE, b"")
-        ca = ca or self._bundle(namespace)
+        ca = ca or await self._bundle(namespace)
         remote = Remote(url, credentials, ca or None, self._options.timeout, self._options.network)
         if remote.is_local and self._is_private(Path(remote.path)):
             raise UnsafeAddress("the address lies in a folder that the server keeps for itself")
@@ -84,13 +85,13 @@ class RemoteAccess:
         found = directory.resolve()
         return any(found.is_relative_to(folder.resolve()) for folder in self._options.private)
 
-    def _secret(self, namespace: str, name: str) -> tuple[str, dict[str, bytes]]:
+    async def _secret(self, namespace: str, name: str) -> tuple[str, dict[str, bytes]]:
         """Return type and contents of a Secret.
 
         Raises:
             CredentialsProblem: there is none, or it is not what a Secret looks like.
         """
-        entry = self._store.get(ObjectKey("secrets", namespace, name))
+        entry = await self._find(namespace, name)
         if entry is None:
             raise CredentialsProblem(f"failed to obtain credential from secret {namespace}/{name}: it does not exist")
         body = orjson.loads(entry.body)
@@ -100,12 +101,19 @@ class RemoteAccess:
             raise _unresolved(f"{namespace}/{name}", "its data is not base64") from None
         return body.get("type") or OPAQUE, data
 
-    def _bundle(self, namespace: str) -> bytes:
+    async def _find(self, namespace: str, name: str) -> Entry | None:
+        """Return a Secret as it is in memory; where Secrets are a cluster's, as that has it."""
+        try:
+            return await self._store.get_fresh(ObjectKey("secrets", namespace, name), not_older_than=0)
+        except StoreUnavailable as error:
+            raise RemoteUnavailable(f"secret {namespace}/{name}", f"cannot be read now: {error}") from error
+
+    async def _bundle(self, namespace: str) -> bytes:
         """Return the certificates that hold for a whole namespace, if there are any."""
         name = f"{namespace}{CA_BUNDLE}"
-        if self._store.get(ObjectKey("secrets", namespace, name)) is None:
+        if await self._find(namespace, name) is None:
             return b""
-        certificates = self._secret(namespace, name)[1].get(CA_CERTIFICATE)
+        certificates = (await self._secret(namespace, name))[1].get(CA_CERTIFICATE)
         if certificates is None:
             raise CredentialsProblem(
                 f"secret {namespace}/{name} must hold PEM certificates under the key {CA_CERTIFICATE}"

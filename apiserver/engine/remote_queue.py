@@ -258,7 +258,7 @@ class RemoteQueue:
         repository = self._repository
         pauses = iter(RETRY_SECONDS)
         for _attempt in range(MAX_ATTEMPTS):
-            remote = repository.remote()
+            remote = await repository.remote()
             undone = [waiting for waiting in batch if not waiting.done.done()]
             try:
                 planned, refused, moved = await self._try(remote, undone)
@@ -269,7 +269,7 @@ class RemoteQueue:
                 await asyncio.sleep(pause)
                 continue
             except AuthenticationFailed:
-                if repository.remote().credentials == remote.credentials:
+                if (await repository.remote()).credentials == remote.credentials:
                     raise
                 continue  # the Secret was exchanged while we knocked
             except (RefMoved, RemoteUnavailable) as error:

@@ -128,7 +128,7 @@ class Sources:
         return Upstream(found.contents, repo, directory, ref, found.commit, f"{shown(directory)}@{shown(ref)}")
 
     async def _fetched(self, held: Held, repo: str, secret: str, directory: str, ref: str) -> FetchedPackage:
-        remote = self._repositories.access.remote(held.repository.settings.namespace, repo, secret)
+        remote = await self._repositories.access.remote(held.repository.settings.namespace, repo, secret)
         try:
             return await held.repository.converse(self._clones.package, remote, directory, ref)
         except NotARepository:

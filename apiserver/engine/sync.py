@@ -38,6 +38,7 @@ from storage.git.commits import COMMITTER, build_commit
 from storage.git.discovery import Discovery, FoundRevision, discover
 from storage.git.errors import BranchMissing, GitError
 from storage.git.refs import DELETIONS, DRAFTS, HEADS, PROPOSED, TAGS, draft_ref, parse_ref, proposed_ref
+from storage.git.remote import Remote
 from storage.git.trees import write_package
 from storage.interfaces import Entry, Mutation, ObjectStore, OutboxChange, StaleWrite
 
@@ -100,7 +101,7 @@ class Synchronizer:
         repository = self._repository
         before = repository.clone.refs
         full = self._everything or not (repository.synced or await self._mark_holds(before))
-        after = await repository.converse(self._fetch, before)
+        after = await repository.converse(self._fetch, await repository.remote(), before)
         known, repository.synced = repository.synced, False  # should reading fail, the next sync compares everything
         if full or before != after:
             await self._read(before, after, full=full)
@@ -118,7 +119,7 @@ class Synchronizer:
             GitError: it does not.
         """
         repository, settings = self._repository, self._repository.settings
-        refs = await repository.converse(repository.clone.list_remote, repository.remote())
+        refs = await repository.converse(repository.clone.list_remote, await repository.remote())
         if not settings.create_branch:
             _require_branch(settings, refs)
 
@@ -155,10 +156,9 @@ class Synchronizer:
             del discovery
             await repository.run(give_back)
 
-    def _fetch(self, before: Mapping[str, str]) -> dict[str, str]:
+    def _fetch(self, remote: Remote, before: Mapping[str, str]) -> dict[str, str]:
         """List and fetch, in a thread of its own; create the registered branch when asked to."""
         repository, settings = self._repository, self._repository.settings
-        remote = repository.remote()
         refs = repository.clone.list_remote(remote)
         if settings.branch_ref not in refs:
             if settings.create_branch:
@@ -171,7 +171,7 @@ class Synchronizer:
             repository.damaged = False
         return refs
 
-    def _create_branch(self, remote: Any) -> None:
+    def _create_branch(self, remote: Remote) -> None:
         """Push the first commit of the registered branch. Source: ``porch-api.md`` 6.2."""
         clone = self._repository.clone
         tree, objects = write_package({"README.md": File(b"Created by porch\n")})

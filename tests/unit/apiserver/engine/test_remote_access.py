@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from apiserver.engine.remote_access import MAX_KNOWN_HOSTS, AccessOptions, CredentialsProblem, RemoteAccess
-from storage.git.errors import UnsafeAddress
+from storage.git.errors import RemoteUnavailable, UnsafeAddress
 from storage.git.network import NetworkPolicy
 from storage.git.remote import Credentials, SshKey
-from storage.interfaces import ObjectKey
+from storage.interfaces import ObjectKey, StoreUnavailable
 
 URL = "https://git.example/r"
 CANARY = "canary-3141592653"
@@ -23,6 +23,7 @@ class Secrets:
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], bytes] = {}
+        self.away = False
 
     def put(self, name: str, type_: str, namespace: str = "ns", /, **data: bytes | str) -> None:
         encoded = {
@@ -36,7 +37,9 @@ class Secrets:
     def raw(self, name: str, body: dict[str, Any], namespace: str = "ns") -> None:
         self.kept[namespace, name] = orjson.dumps(body)
 
-    def get(self, key: ObjectKey) -> Any:
+    async def get_fresh(self, key: ObjectKey, *, not_older_than: int | None = None) -> Any:
+        if self.away:
+            raise StoreUnavailable("the cluster does not answer")
         body = self.kept.get((key.namespace, key.name))
 
         class Entry:
@@ -56,12 +59,14 @@ def access(secrets: Secrets, **options: Any) -> RemoteAccess:
     return RemoteAccess(secrets, AccessOptions(**options))  # type: ignore[arg-type] # see Secrets
 
 
-def test_each_kind_of_secret_becomes_its_kind_of_credentials(secrets: Secrets) -> None:
+async def test_each_kind_of_secret_becomes_its_kind_of_credentials(secrets: Secrets) -> None:
     secrets.put("basic", "kubernetes.io/basic-auth", username="u", password="p")
     secrets.put("bearer", "Opaque", bearerToken="token\n")
     secrets.put("ssh", "kubernetes.io/ssh-auth", ssh__privatekey="key", known_hosts="hosts")
 
-    found = {name: access(secrets).remote("ns", URL, name).credentials for name in ("", "basic", "bearer", "ssh")}
+    found = {
+        name: (await access(secrets).remote("ns", URL, name)).credentials for name in ("", "basic", "bearer", "ssh")
+    }
 
     assert found == {
         "": None,
@@ -86,13 +91,13 @@ def test_each_kind_of_secret_becomes_its_kind_of_credentials(secrets: Secrets) -
     ],
     ids=["no password", "not text", "no token", "injected header", "empty token", "no key", "huge key", "workload identity", "type"],
 )  # fmt: skip
-def test_a_secret_of_no_use_says_what_to_fix_and_not_what_it_holds(
+async def test_a_secret_of_no_use_says_what_to_fix_and_not_what_it_holds(
     secrets: Secrets, type_: str, data: dict[str, bytes | str], says: str
 ) -> None:
     secrets.put("s", type_, **data)
 
     with pytest.raises(CredentialsProblem) as refused:
-        access(secrets).remote("ns", URL, "s")
+        await access(secrets).remote("ns", URL, "s")
 
     assert str(refused.value).startswith("cannot resolve credentials in a secret ns/s: ")
     assert says in str(refused.value)
@@ -101,36 +106,38 @@ def test_a_secret_of_no_use_says_what_to_fix_and_not_what_it_holds(
 
 
 @pytest.mark.parametrize("data", [{"password": "not base64!"}, {"password": 5}, {"password": None}])
-def test_data_that_is_no_data_is_refused(secrets: Secrets, data: dict[str, Any]) -> None:
+async def test_data_that_is_no_data_is_refused(secrets: Secrets, data: dict[str, Any]) -> None:
     secrets.raw("s", {"type": "kubernetes.io/basic-auth", "data": data})
 
     with pytest.raises(CredentialsProblem, match="not base64"):
-        access(secrets).remote("ns", URL, "s")
+        await access(secrets).remote("ns", URL, "s")
 
 
-def test_secrets_of_other_namespaces_are_not_looked_at(secrets: Secrets) -> None:
+async def test_secrets_of_other_namespaces_are_not_looked_at(secrets: Secrets) -> None:
     secrets.put("s", "kubernetes.io/basic-auth", "other", username="u", password=CANARY)
 
     with pytest.raises(CredentialsProblem, match="failed to obtain credential from secret ns/s: it does not exist"):
-        access(secrets).remote("ns", URL, "s")
+        await access(secrets).remote("ns", URL, "s")
 
 
-def test_certificates_come_from_the_secret_or_from_the_bundle_of_the_namespace(secrets: Secrets) -> None:
+async def test_certificates_come_from_the_secret_or_from_the_bundle_of_the_namespace(secrets: Secrets) -> None:
     secrets.put("plain", "kubernetes.io/basic-auth", username="u", password="p")
     secrets.put("own", "kubernetes.io/basic-auth", username="u", password="p", ca_crt="own")
-    without = access(secrets).remote("ns", URL, "plain")
+    without = await access(secrets).remote("ns", URL, "plain")
     secrets.put("ns-ca-bundle", "Opaque", ca_crt="bundle")
-    remotes = {name: access(secrets).remote("ns", URL, name).ca for name in ("", "plain", "own")}
+    remotes = {name: (await access(secrets).remote("ns", URL, name)).ca for name in ("", "plain", "own")}
 
     assert without.ca is None
     assert remotes == {"": b"bundle", "plain": b"bundle", "own": b"own"}
-    assert access(secrets).remote("other", URL, "").ca is None
+    assert (await access(secrets).remote("other", URL, "")).ca is None
     secrets.put("ns-ca-bundle", "Opaque", pem="bundle")
     with pytest.raises(CredentialsProblem, match=r"ns/ns-ca-bundle must hold PEM certificates under the key ca\.crt"):
-        access(secrets).remote("ns", URL, "")
+        await access(secrets).remote("ns", URL, "")
 
 
-def test_known_hosts_of_the_server_stand_in_for_those_that_the_secret_lacks(secrets: Secrets, tmp_path: Path) -> None:
+async def test_known_hosts_of_the_server_stand_in_for_those_that_the_secret_lacks(
+    secrets: Secrets, tmp_path: Path
+) -> None:
     file = tmp_path / "known_hosts"
     secrets.put("ssh", "kubernetes.io/ssh-auth", ssh__privatekey="key")
     secrets.put("own", "kubernetes.io/ssh-auth", ssh__privatekey="key", known_hosts="own")
@@ -138,27 +145,27 @@ def test_known_hosts_of_the_server_stand_in_for_those_that_the_secret_lacks(secr
     url = "git@git.example:r"
 
     with pytest.raises(CredentialsProblem, match="No such file"):
-        reached.remote("ns", url, "ssh")
+        await reached.remote("ns", url, "ssh")
     file.write_bytes(b"first")
-    first = reached.remote("ns", url, "ssh").credentials
+    first = (await reached.remote("ns", url, "ssh")).credentials
     file.write_bytes(b"second")
 
     assert first == SshKey(b"key", b"first")
-    assert reached.remote("ns", url, "ssh").credentials == SshKey(b"key", b"second")
-    assert reached.remote("ns", url, "own").credentials == SshKey(b"key", b"own")
+    assert (await reached.remote("ns", url, "ssh")).credentials == SshKey(b"key", b"second")
+    assert (await reached.remote("ns", url, "own")).credentials == SshKey(b"key", b"own")
     file.write_bytes(b"#" * (MAX_KNOWN_HOSTS + 1))
     with pytest.raises(CredentialsProblem, match="over 1048576 bytes"):
-        reached.remote("ns", url, "ssh")
+        await reached.remote("ns", url, "ssh")
 
 
-def test_directories_of_the_machine_can_be_forbidden(secrets: Secrets) -> None:
+async def test_directories_of_the_machine_can_be_forbidden(secrets: Secrets) -> None:
     with pytest.raises(UnsafeAddress, match="not allowed at this server"):
-        access(secrets, local=False).remote("ns", "file:///srv/r.git", "")
+        await access(secrets, local=False).remote("ns", "file:///srv/r.git", "")
 
-    assert access(secrets).remote("ns", "file:///srv/r.git", "").is_local
+    assert (await access(secrets).remote("ns", "file:///srv/r.git", "")).is_local
 
 
-def test_the_clones_of_the_server_are_nobodys_remotes(secrets: Secrets, tmp_path: Path) -> None:
+async def test_the_clones_of_the_server_are_nobodys_remotes(secrets: Secrets, tmp_path: Path) -> None:
     clones = tmp_path / "clones"
     clones.mkdir()
     (tmp_path / "link").symlink_to(clones)
@@ -166,11 +173,18 @@ def test_the_clones_of_the_server_are_nobodys_remotes(secrets: Secrets, tmp_path
 
     for path in ("clones/other-1.git", "link/other-1.git", "clon%65s/other-1.git"):
         with pytest.raises(UnsafeAddress, match="keeps for itself"):
-            reached.remote("ns", f"file://{tmp_path}/{path}", "")
-    assert reached.remote("ns", f"file://{tmp_path}/clones-2/r.git", "").is_local
+            await reached.remote("ns", f"file://{tmp_path}/{path}", "")
+    assert (await reached.remote("ns", f"file://{tmp_path}/clones-2/r.git", "")).is_local
 
 
-def test_the_policy_of_the_server_goes_with_every_remote(secrets: Secrets) -> None:
+async def test_the_policy_of_the_server_goes_with_every_remote(secrets: Secrets) -> None:
     policy = NetworkPolicy((ipaddress.ip_network("10.0.0.0/8"),))
 
-    assert access(secrets, network=policy, timeout=7).remote("ns", URL, "").network is policy
+    assert (await access(secrets, network=policy, timeout=7).remote("ns", URL, "")).network is policy
+
+
+async def test_a_secret_that_cannot_be_read_now_is_a_matter_of_trying_again(secrets: Secrets) -> None:
+    secrets.away = True
+
+    with pytest.raises(RemoteUnavailable, match="secret ns/s: cannot be read now: the cluster does not answer"):
+        await access(secrets).remote("ns", URL, "s")
