@@ -16,11 +16,11 @@ from controllers.packagevariant.controller_metrics import VariantMetrics
 from controllers.packagevariant.injectables import Injectables
 from controllers.packagevariantset.caches import Caches as SetCaches
 from controllers.packagevariantset.controller_metrics import SetMetrics
-from controllers.packagevariantset.rendering_pool import RenderingPool
 from controllers.packagevariantset.selected_objects import SelectedObjects
 from controllers.runtime.metrics import ControllerMetrics
 from krm.client.client import KubeClient
 from krm.generated_files import write_or_check
+from krm.variants.sets.rendering_pool import RenderingPool
 from krm.variants.vocabulary import API_VERSION, KIND
 
 Json = dict[str, Any]

@@ -19,7 +19,6 @@ from controllers.packagevariantset.cached_values import (
 from controllers.packagevariantset.caches import Caches, Package
 from controllers.packagevariantset.controller_metrics import SetMetrics
 from controllers.packagevariantset.reconciler import PackageVariantSetReconciler, Recorder
-from controllers.packagevariantset.rendering_pool import RenderingPool
 from controllers.packagevariantset.selected_objects import SelectedObjects
 from controllers.runtime.controller import Controller
 from controllers.runtime.metrics import ControllerMetrics
@@ -27,6 +26,7 @@ from controllers.runtime.workqueue import Priority
 from krm.client.client import KubeClient
 from krm.variants.revisions import Revision
 from krm.variants.sets.guards import GuardDefaults
+from krm.variants.sets.rendering_pool import RenderingPool
 from krm.variants.sets.targets import Kind
 
 log = structlog.get_logger()

@@ -8,8 +8,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from controllers.packagevariantset.caches import Caches
-from controllers.packagevariantset.rendering_pool import RenderingPool
 from controllers.packagevariantset.selected_objects import SelectedObjects
+from krm.variants.sets.rendering_pool import RenderingPool
 
 DESCRIPTIONS: Final = {
     "porch_variant_sets": "PackageVariantSets by condition and its status.",

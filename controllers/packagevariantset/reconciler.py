@@ -11,15 +11,8 @@ import structlog
 from controllers.packagevariantset.cached_values import CachedSet, Key, Member
 from controllers.packagevariantset.caches import Caches
 from controllers.packagevariantset.interests import Interests, interest_of, named_repositories
-from controllers.packagevariantset.rendering_pool import RenderingPool
 from controllers.packagevariantset.renderings import Inputs, Rendering, Renderings
-from controllers.packagevariantset.report import (
-    DELETION_GUARD,
-    DUPLICATE_TARGETS,
-    UNEXPECTED_ERROR,
-    VALIDATION_ERROR,
-    Report,
-)
+from controllers.packagevariantset.report import Report
 from controllers.packagevariantset.selected_objects import NotListed, SelectedObjects
 from controllers.packagevariantset.validated import ValidatedSpecs
 from controllers.packagevariantset.variant_writer import Outcome, VariantWriter
@@ -30,16 +23,16 @@ from krm.client.resources import PACKAGE_VARIANT_SETS
 from krm.variants.revisions import Revision
 from krm.variants.sets.changes import with_pinned_upstream
 from krm.variants.sets.guards import GuardDefaults
-from krm.variants.sets.naming import Pair, names
-from krm.variants.sets.plan import Existing, Plan, paused, plan
+from krm.variants.sets.plan import Existing, Plan, paused, plan, sought_names
 from krm.variants.sets.progress import VariantState, is_published
 from krm.variants.sets.rendering import Rendered, upstream_view
+from krm.variants.sets.rendering_pool import RenderingPool
 from krm.variants.sets.rendering_worker import RenderingError, RenderingTooLarge, RenderingUnavailable
 from krm.variants.sets.rollout import Admission, admit
 from krm.variants.sets.targets import Unrolled, UnrollError, selected_kinds, unroll
-from krm.variants.upstream import Resolution, UpstreamError, UpstreamNotFound, resolve
+from krm.variants.sets.verdict import Verdict, invalid, not_rendered, verdict, without_targets, without_upstream
+from krm.variants.upstream import Resolution, UpstreamError, resolve
 from krm.variants.variant import UpstreamSpec, Variant
-from krm.variants.vocabulary import PAUSED
 
 Json = dict[str, Any]
 log = structlog.get_logger()
@@ -51,11 +44,6 @@ LATER: Final = 300.0
 SOON: Final = 0.05
 """Seconds."""
 NO_OBJECTS: Final = "NoObjectsSelected"
-WAITING_FOR_DELETION: Final = "WaitingForDeletion"
-ROLLOUT_PAUSED: Final = "RolloutPaused"
-ROLLOUT_IN_PROGRESS: Final = "RolloutInProgress"
-_SHOWN: Final = 20
-"""Names that a message lists at most."""
 
 
 class Recorder(Protocol):
@@ -144,7 +132,7 @@ class PackageVariantSetReconciler:
         spec, problems = await self._validated.of(one)
         if problems:
             self._ignore(key)
-            report.stalled(VALIDATION_ERROR, "; ".join(problems))
+            _tell_verdict(report, invalid(problems))
             return await self._tell(one, report, Result())
         body = {**one.body, "spec": spec}
         upstream = Variant.of({"metadata": body["metadata"], "spec": {"upstream": spec["upstream"]}}).upstream
@@ -179,14 +167,14 @@ class PackageVariantSetReconciler:
         try:
             wanted = await self._wanted(current)
         except UpstreamError as error:
-            current.report.stalled(error.reason, _missing(error, current.upstream))
+            _tell_verdict(current.report, without_upstream(error, current.upstream))
         except UnrollError as error:
-            current.report.stalled(error.reason, str(error))
+            _tell_verdict(current.report, without_targets(error))
         except RenderingUnavailable as error:
             log.warning("not rendered, tried again later", error=str(error))
             return Result(back_off=MOST_BACK_OFF)
         except RenderingError as error:
-            current.report.stalled(UNEXPECTED_ERROR, str(error))
+            _tell_verdict(current.report, not_rendered(error))
             return Result() if isinstance(error, RenderingTooLarge) else Result(requeue_after=LATER)
         except NotListed as error:
             log.warning("not reconciled, tried again later", error=str(error))
@@ -252,9 +240,7 @@ class PackageVariantSetReconciler:
         planned = self._plan(current, wanted)
         await asyncio.sleep(0)
         now = self._clock()
-        admission = _of_those_not_paused(
-            admit(wanted.body, planned, self._states(current, wanted), current.status, now)
-        )
+        admission = admit(wanted.body, planned, self._states(current, wanted), current.status, now)
         outcome = await self.writer.apply(wanted.body, admission)
         self._follow(current, wanted, planned, outcome)
         _report(current.report, planned, admission, outcome)
@@ -299,11 +285,7 @@ class PackageVariantSetReconciler:
 
     def _others(self, one: CachedSet, rendered: Sequence[Rendered], ours: Sequence[Existing]) -> list[Existing]:
         """Return what has a name that the set would give, and is not of it."""
-        kept = {have.pair: have.name for have in ours if not have.terminating}
-        wanted: list[Pair] = [(found.repo, found.package) for found in rendered if found.spec is not None]
-        missing = [pair for pair in wanted if pair not in kept]
-        named = names(one.name, missing, kept).values() if missing else ()
-        found = (self._caches.variants.get(one.namespace, name) for name in named)
+        found = (self._caches.variants.get(one.namespace, name) for name in sought_names(one.name, rendered, ours))
         return [replace(other.existing, ours=False) for other in found if other and other.set_uid != one.uid]
 
     def _states(self, current: _Pass, wanted: _Wanted) -> Mapping[str, VariantState]:
@@ -358,49 +340,17 @@ class PackageVariantSetReconciler:
         return result
 
 
-def _missing(error: UpstreamError, upstream: UpstreamSpec) -> str:
-    """Return the sentence that sets have for an upstream that is not there (3.1); a tag has its own."""
-    if not isinstance(error, UpstreamNotFound) or upstream.tag:
-        return str(error)
-    selector = upstream.workspace or upstream.revision
-    return f"could not find upstream package revision '{upstream.package}/{selector}' in repo '{upstream.repo}'"
-
-
-def _of_those_not_paused(admission: Admission) -> Admission:
-    """Leave out the variants that a person has taken out (6.7)."""
-    updates = [(one, spec) for one, spec in admission.updates if not _is_paused(one)]
-    return replace(admission, updates=updates)
-
-
-def _is_paused(one: Existing) -> bool:
-    return one.annotations.get(PAUSED) == "true"
-
-
 def _report(report: Report, planned: Plan, admission: Admission, outcome: Outcome) -> None:
     """Say how far it went; after an error that may pass the conditions stay as they are (C-20)."""
-    failures = [*planned.failures, *outcome.failures]
-    waiting = sorted({*planned.waiting, *outcome.waiting})
-    if planned.duplicates:
-        report.stalled(DUPLICATE_TARGETS, planned.duplicates)
-    elif failures:
-        report.stalled(UNEXPECTED_ERROR, "; ".join(one.message for one in failures))
-    elif planned.guard:
-        report.stalled(DELETION_GUARD, planned.guard)
-    elif outcome.transient is not None:
-        return
-    elif admission.paused:
-        report.unfinished(ROLLOUT_PAUSED, admission.paused)
-    elif (left := _left(planned, admission)) > 0:
-        report.unfinished(ROLLOUT_IN_PROGRESS, f"{left} package variants wait for their turn in the rollout")
-    elif waiting:
-        listed = ", ".join(waiting[:_SHOWN]) + (", …" if len(waiting) > _SHOWN else "")
-        report.unfinished(WAITING_FOR_DELETION, f"package variants of these names are still being deleted: {listed}")
-    else:
+    found = verdict(planned, admission, failures=outcome.failures, waiting=outcome.waiting)
+    if found.stalled or outcome.transient is None:
+        _tell_verdict(report, found)
+
+
+def _tell_verdict(report: Report, found: Verdict) -> None:
+    if found.stalled:
+        report.stalled(found.reason, found.message)
+    elif found.ready:
         report.ready()
-
-
-def _left(planned: Plan, admission: Admission) -> int:
-    """Return how many writes a rollout holds back; those of paused variants wait for nothing."""
-    updates = sum(not _is_paused(one) for one, _ in planned.updates) - len(admission.updates)
-    creates = len(planned.creates) - len(admission.creates)
-    return updates + creates + len(planned.deletes) - len(admission.deletes)
+    else:
+        report.unfinished(found.reason, found.message)

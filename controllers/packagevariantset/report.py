@@ -13,25 +13,24 @@ from typing import Any, Final
 from controllers.packagevariantset.cached_values import Member
 from krm.meta.conditions import Condition, find_condition, set_condition
 from krm.variants.sets.plan import Failure
+from krm.variants.sets.verdict import (
+    MOST_CHARACTERS,
+    PAUSED,
+    PAUSED_BY_USER,
+    READY,
+    RECONCILED,
+    STALLED,
+    VALID,
+    shortened,
+)
 
 Json = dict[str, Any]
 
-STALLED: Final = "Stalled"
-READY: Final = "Ready"
 READY_TARGETS: Final = "ReadyTargets"
-PAUSED: Final = "Paused"
 
-VALID: Final = ("Valid", "all validation checks passed")
-RECONCILED: Final = ("Reconciled", "package variants successfully reconciled")
-VALIDATION_ERROR: Final = "ValidationError"
-UNEXPECTED_ERROR: Final = "UnexpectedError"
-DUPLICATE_TARGETS: Final = "DuplicateTargets"
-DELETION_GUARD: Final = "DeletionGuard"
 VARIANT: Final = "variant"
 """Stage of a failure that the variant itself has."""
 MOST_FAILURES: Final = 50
-MOST_CHARACTERS: Final = 4096
-"""Of a condition's message."""
 MOST_OF_FAILURE: Final = 512
 """Characters of one failure's message."""
 
@@ -74,7 +73,7 @@ class Report:
 
     def paused(self) -> None:
         """Say that nothing is written because a person said so; what was last worked on stays told."""
-        self._set(PAUSED, "True", "PausedByUser", "nothing is written while the package variant set is paused")
+        self._set(PAUSED, "True", *PAUSED_BY_USER)
 
     def _valid(self) -> None:
         self._observed()
@@ -148,14 +147,6 @@ class Report:
             return None
         same = all(before.get(field) == now.get(field) for field in ("status", "reason", "message"))
         return None if same else (now["reason"], now["message"])
-
-
-def shortened(text: str, most: int) -> str:
-    """Cut the middle out of a text that is longer than a status should carry."""
-    if len(text) <= most:
-        return text
-    half = (most - 3) // 2
-    return f"{text[:half]} … {text[-half:]}"
 
 
 def _ready_targets(ready: int, total: int) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ Nothing is written here, and asking again after the writes gives nothing to writ
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, starmap
+from itertools import islice
 from typing import Any, Final
 
 from krm.meta.conditions import find_condition
@@ -114,6 +114,10 @@ class Plan:
     """``specs.spec_digest`` of every variant that there should be, also where it is there already."""
     waves: Mapping[Pair, int] = field(default_factory=dict)
     """Place in ``spec.rollout.waves`` of each of them; -1 where none matches."""
+    names: Mapping[Pair, str] = field(default_factory=dict)
+    """Name of each of them."""
+    disputed: Mapping[Pair, str] = field(default_factory=dict)
+    """What is wrong with each pair of which targets want different things; ``duplicates`` has the first of these."""
 
     blocked: bool = False
     """Whether nothing is written, whatever there is to write: because of duplicates, or failures without BestEffort."""
@@ -132,7 +136,26 @@ def plan(
     empty: Sequence[int] = (),
     defaults: GuardDefaults = NO_GUARDS,
 ) -> Plan:
-    """Return what to write.
+    """Return what to write: what is intended, or nothing while something blocks that. Arguments as of ``intended``."""
+    return held_back(intended(set_body, rendered, existing, empty=empty, defaults=defaults))
+
+
+def held_back(whole: Plan) -> Plan:
+    """Return a plan without its writes if it is blocked."""
+    if not whole.blocked:
+        return whole
+    return replace(whole, deletes=(), updates=(), creates=(), unchanged=(), guard="", held=(), waiting=())
+
+
+def intended(
+    set_body: Json,
+    rendered: Sequence[Rendered],
+    existing: Sequence[Existing],
+    *,
+    empty: Sequence[int] = (),
+    defaults: GuardDefaults = NO_GUARDS,
+) -> Plan:
+    """Return what would be written if nothing blocked it; of a disputed pair what its first target wants.
 
     Args:
         set_body: The set as it is on the wire, valid.
@@ -142,22 +165,19 @@ def plan(
         defaults: What guards say where the set says nothing.
     """
     failures = [*_render_failures(rendered)]
-    wanted, duplicates = _wanted(rendered, {(one.repo, one.package) for one in failures})
+    wanted, disputed = _wanted(rendered, {(one.repo, one.package) for one in failures})
     matching = _matching(set_body["metadata"]["name"], wanted, existing)
     failures += matching.conflicts
-    about = Plan(
-        failures=tuple(failures),
-        duplicates=duplicates,
-        blocked=bool(duplicates) or (bool(failures) and not _is_best_effort(set_body)),
-        digests={pair: one.digest for pair, one in wanted.items()},
-        waves={pair: one.wave for pair, one in wanted.items()},
-    )
-    if about.blocked:
-        return about
     deletes, held, guard = _deletions(set_body, rendered, matching.superfluous, existing, empty, defaults)
     changed = [(have, one) for have, one in matching.pairs if have.digest != one.digest]
-    return replace(
-        about,
+    return Plan(
+        failures=tuple(failures),
+        duplicates="; ".join(islice(disputed.values(), MOST_DUPLICATES)),
+        disputed=disputed,
+        blocked=bool(disputed) or (bool(failures) and not _is_best_effort(set_body)),
+        digests={pair: one.digest for pair, one in wanted.items()},
+        waves={pair: one.wave for pair, one in wanted.items()},
+        names=matching.names,
         deletes=deletes,
         updates=tuple((have, _spec(one)) for have, one in sorted(changed, key=lambda pair: pair[0].name)),
         creates=tuple((name, _spec(one)) for name, one in sorted(matching.missing, key=lambda pair: pair[0])),
@@ -166,6 +186,15 @@ def plan(
         held=held,
         waiting=tuple(sorted(matching.waiting)),
     )
+
+
+def sought_names(set_name: str, rendered: Iterable[Rendered], ours: Iterable[Existing]) -> Collection[str]:
+    """Return the names that new variants of a set may get: whoever plans has to know what has them already."""
+    kept = {have.pair: have.name for have in ours if not have.terminating}
+    missing = [
+        (one.repo, one.package) for one in rendered if one.spec is not None and (one.repo, one.package) not in kept
+    ]
+    return names(set_name, missing, kept).values() if missing else ()
 
 
 def paused(set_body: Json) -> bool:
@@ -187,8 +216,8 @@ def _render_failures(rendered: Iterable[Rendered]) -> Iterator[Failure]:
             yield Failure(one.repo, one.package, RENDER, one.error, one.target_index)
 
 
-def _wanted(rendered: Iterable[Rendered], failed: Collection[Pair]) -> tuple[dict[Pair, Rendered], str]:
-    """Return what each pair comes to, and which pairs come to different things; those that failed are neither."""
+def _wanted(rendered: Iterable[Rendered], failed: Collection[Pair]) -> tuple[dict[Pair, Rendered], dict[Pair, str]]:
+    """Return what each pair comes to, and what is wrong with those that come to different things; failed ones are neither."""
     wanted: dict[Pair, Rendered] = {}
     differing: dict[Pair, list[int]] = {}
     for one in rendered:
@@ -198,7 +227,7 @@ def _wanted(rendered: Iterable[Rendered], failed: Collection[Pair]) -> tuple[dic
         first = wanted.setdefault(pair, one)
         if first.digest != one.digest:
             differing.setdefault(pair, [first.target_index]).append(one.target_index)
-    return wanted, "; ".join(starmap(_duplicate, islice(differing.items(), MOST_DUPLICATES)))
+    return wanted, {pair: _duplicate(pair, targets) for pair, targets in differing.items()}
 
 
 def _duplicate(pair: Pair, targets: Sequence[int]) -> str:
@@ -222,6 +251,7 @@ class _Matching:
     superfluous: list[Existing] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     conflicts: list[Failure] = field(default_factory=list)
+    names: Mapping[Pair, str] = field(default_factory=dict)
 
 
 def _matching(set_name: str, wanted: Mapping[Pair, Rendered], existing: Sequence[Existing]) -> _Matching:
@@ -230,7 +260,7 @@ def _matching(set_name: str, wanted: Mapping[Pair, Rendered], existing: Sequence
     others = {one.name: one for one in existing if one.ours and not one.terminating and kept.get(one.pair) is not one}
     going = {one.name for one in existing if one.ours and one.terminating}
     foreign = {one.name for one in existing if not one.ours}
-    named = names(set_name, list(wanted), {pair: one.name for pair, one in kept.items()})
+    named = found.names = names(set_name, list(wanted), {pair: one.name for pair, one in kept.items()})
     for pair, one in wanted.items():
         name = named[pair]
         if pair in kept:

@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
+from krm.meta.conditions import find_condition
 from krm.variants.locks import up_to_date
 from krm.variants.revisions import DRAFT, PROPOSED, Revision
-from krm.variants.vocabulary import MARKER_LABEL
+from krm.variants.vocabulary import MARKER_LABEL, PAUSED
+
+Json = dict[str, Any]
 
 WAITS_FOR_PEOPLE: Final = frozenset({"DownstreamProposed", "DownstreamDeletionProposed", "DeletionBlocked"})
 """Reasons of ``Ready=False`` with which nothing has failed: somebody decides about a package revision."""
@@ -43,6 +46,21 @@ class VariantState:
     """What :func:`is_published` says; only read where changes settle with the publication."""
     paused: bool = False
     """Whether this variant alone is paused: nothing of it is changed or waited for."""
+
+    @classmethod
+    def of(cls, body: Json, *, published: bool) -> "VariantState":
+        """Read a PackageVariant as it is on the wire."""
+        meta, status = body["metadata"], body.get("status") or {}
+        ready, stalled = (find_condition(status.get("conditions"), kind) or {} for kind in ("Ready", "Stalled"))
+        return cls(
+            generation=meta.get("generation") or 0,
+            observed_generation=status.get("observedGeneration") or 0,
+            ready=str(ready.get("status") or ""),
+            reason=str(ready.get("reason") or ""),
+            stalled=stalled.get("status") == "True",
+            published=published,
+            paused=(meta.get("annotations") or {}).get(PAUSED) == "true",
+        )
 
 
 def progress(state: VariantState, *, needs_publication: bool) -> Progress:

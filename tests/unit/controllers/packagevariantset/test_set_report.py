@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from controllers.packagevariantset.cached_values import Member
-from controllers.packagevariantset.report import MOST_CHARACTERS, MOST_FAILURES, Report, Written
+from controllers.packagevariantset.report import MOST_FAILURES, Report, Written
 from krm.meta.conditions import find_condition
 from krm.variants.sets.plan import Failure
+from krm.variants.sets.verdict import MOST_CHARACTERS
 
 Json = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
