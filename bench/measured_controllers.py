@@ -21,9 +21,10 @@ PATIENCE = 60.0
 class ControllersProcess:
     """``python -m controllers`` beside a server. Alone, it needs no Lease: renewals would count as writes."""
 
-    def __init__(self, server: PorchProcess, log: Path) -> None:
+    def __init__(self, server: PorchProcess, log: Path, run: str = "variants") -> None:
+        """``run`` is what the process does: ``variants`` or ``approval``."""
         self._kubeconfig = server.kubeconfig
-        self._log = log
+        self._log, self._run = log, run
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -49,7 +50,7 @@ class ControllersProcess:
             "--port",
             str(self._port),
         ]
-        command += ["--no-leader-election", "--log-level", "warning"]
+        command += ["--run", self._run, "--no-leader-election", "--log-level", "warning"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT)
         deadline = time.monotonic() + PATIENCE

@@ -15,6 +15,7 @@ import kube_api
 import many_repositories
 import measurements as m
 import stress_rows
+import variant_sets
 import variants
 from report import Row, machine, table, write
 from session import Session
@@ -33,6 +34,7 @@ PARTS = (
     "large",
     "many",
     "variants",
+    "sets",
 )
 
 
@@ -180,6 +182,11 @@ class Bench:
         """A thousand PackageVariants and their controllers."""
         load = variants.SHORT if self._sizes is m.SHORT else variants.FULL
         return variants.rows(self._start, self._git, self._folder, load)
+
+    def sets(self) -> list[Row]:
+        """One package fanned out by a PackageVariantSet to a thousand repositories."""
+        load = variant_sets.SHORT if self._sizes is m.SHORT else variant_sets.FULL
+        return variant_sets.rows(self._start, self._git, self._folder, load)
 
 
 def main() -> int:
