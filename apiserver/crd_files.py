@@ -13,7 +13,7 @@ import yaml
 from apiserver.resources.custom.own import GROUP, own_definitions
 from krm.generated_files import write_or_check
 
-FOLDER = Path("charts/porch/crds")
+FOLDER = Path("charts/porch/files/crds")
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kubectl import Kubectl
 
-CRDS = Path(__file__).parents[2] / "charts" / "porch" / "crds"
+CRDS = Path(__file__).parents[2] / "charts" / "porch" / "files" / "crds"
 NAMES = {
     "packagevariants.config.porch.kpt.dev",
     "packagevariantsets.config.porch.kpt.dev",

@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions of this project's own kinds, made from their models.
 
-From here come the files in ``charts/porch/crds`` for clusters, what a standalone server stores and lists, and the
+From here come the files in ``charts/porch/files/crds`` for clusters, what a standalone server stores and lists, and the
 built-in definition of Repository: so all of them agree. Source: ``porch-api.md`` 1.9, ``variants.md`` 1.1 to 1.7.
 """
 

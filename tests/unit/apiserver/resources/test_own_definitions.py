@@ -48,7 +48,7 @@ def test_the_files_for_clusters_are_what_the_models_say(plural: str) -> None:
     for path, text in files().items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, "run python -m apiserver.crd_files"
 
-    written = yaml.safe_load((ROOT / f"charts/porch/crds/config.porch.kpt.dev_{plural}.yaml").read_text("utf-8"))
+    written = yaml.safe_load((ROOT / f"charts/porch/files/crds/config.porch.kpt.dev_{plural}.yaml").read_text("utf-8"))
     assert written == crd(plural)
 
 
