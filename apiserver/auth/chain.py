@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from starlette.types import Scope
 
-from apiserver.auth.identity import AUTHENTICATED, NOBODY, with_group
+from apiserver.auth.identity import AUTHENTICATED, NOBODY, UNAUTHENTICATED, with_group
 from apiserver.machinery.access import Authenticator
 from apiserver.machinery.rest import User
 from krm.meta.errors import Unauthorized
@@ -35,7 +35,8 @@ class AuthenticatorChain:
                 refused = error
                 continue
             if user is not None:
-                return with_group(user, AUTHENTICATED)
+                # An anonymous user whom a front proxy names stays one.
+                return user if UNAUTHENTICATED in user.groups else with_group(user, AUTHENTICATED)
         if refused is not None:
             raise refused
         return NOBODY if self._anonymous else None
