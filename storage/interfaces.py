@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Literal, Protocol
 
+from storage.turns import TakenTurn, Turn
+
 Json = dict[str, Any]
 
 
@@ -238,6 +240,14 @@ class StoreUnavailable(Exception):
     """The database cannot be reached, is locked by somebody else, or its disk is full."""
 
 
+class NotOurTurn(StoreUnavailable):
+    """Another replica has the turn, or has had it since; what was decided in ours has to be looked at again."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The database went away while it was writing; the write may have gone through."""
+
+
 # --- the outbox ------------------------------------------------------------------------------
 
 
@@ -302,6 +312,10 @@ class Outbox(Protocol):
 
     async def find_object(self, repository: str, oid: str) -> GitObject | None:
         """Return one object that some replica saved and has not pushed."""
+        ...
+
+    async def owing(self) -> Sequence[str]:
+        """Return the repositories that have parcels, whoever saved them."""
         ...
 
     async def forget(self, parcels: Sequence[Parcel]) -> None:
@@ -411,16 +425,33 @@ class ObjectStore(Protocol):
         """
         ...
 
-    async def write(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()) -> Sequence[Entry]:
+    async def write(
+        self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = (), turn: Turn | None = None
+    ) -> Sequence[Entry]:
         """Commit all mutations and outbox changes in one transaction; return entries in order.
 
         When it returns, the rows are durable and applied to the caches. A cancelled caller does not undo the
-        write. Concurrent calls share transactions (group commit); each call is still all or nothing.
+        write. Concurrent calls share transactions (group commit); each call is still all or nothing. ``turn`` is the
+        one in which the write was decided, if what it says is true only as long as nobody else has had it.
 
         Raises:
-            StaleWrite: a compare-and-swap lost; nothing was written.
+            StaleWrite: a compare-and-swap lost; nothing was written, and the caches show why.
+            NotOurTurn: another replica has had the turn meanwhile; nothing was written.
+            OutcomeUnknown: the database went away meanwhile.
             StoreUnavailable: the database refused; nothing was written.
         """
+        ...
+
+    def turn(self, key: str) -> TakenTurn:
+        """Wait for the turn at ``key`` among all replicas; while it is held, memory shows what was committed before.
+
+        Free and without waiting where a process has its database for itself. See :mod:`storage.turns`.
+        """
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether other replicas may write to the same database."""
         ...
 
     @property

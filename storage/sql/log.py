@@ -7,15 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from storage.interfaces import LogRow, Mutation, ObjectKey, Outbox, OutboxChange, StaleWrite
+from storage.interfaces import LogRow, Mutation, NotOurTurn, ObjectKey, Outbox, OutboxChange, StaleWrite
+from storage.turns import TakenTurn, Turn
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One caller's write, all or nothing. Bodies are as they are to be stored (sealed already)."""
+    """One caller's write, all or nothing. Bodies are as they are to be stored (sealed already).
+
+    One that was decided in a ``turn`` is refused if another replica has had it since.
+    """
 
     mutations: Sequence[Mutation]
     outbox: Sequence[OutboxChange] = ()
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class Committed:
     stamps: Sequence[Stamp]
 
 
-Outcome = Committed | StaleWrite
+Outcome = Committed | StaleWrite | NotOurTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,14 @@ class LogDatabase(Outbox, Protocol):
 
         Revisions rise by one in the order of the batch. Only one call may be under way at a time. When it raises,
         nothing of the batch was written.
+
+        Raises:
+            OutcomeUnknown: the connection broke, and nobody can tell whether the batch was written.
         """
+        ...
+
+    def turn(self, key: str) -> TakenTurn:
+        """Wait for this process's turn at ``key``; see :mod:`storage.turns`."""
         ...
 
     async def marks(self) -> Marks:

@@ -33,11 +33,8 @@ def upgrade(target: Target, revision: str = REVISION) -> None:
     Raises:
         StoreUnavailable: the database cannot be reached, or is newer than this version knows.
     """
-    current = current_revision(target)
-    if current == revision:
+    if _is_there(current_revision(target), revision):
         return
-    if current is not None and current > REVISION:
-        raise StoreUnavailable(f"the database is at schema {current}, newer than {REVISION}; start a newer version")
     _migrate(target, "upgrade", revision)
 
 
@@ -50,7 +47,7 @@ def upgrade_aside(target: Target) -> None:
     Raises:
         StoreUnavailable: the database cannot be reached or migrated, or is newer than this version knows.
     """
-    if current_revision(target) == REVISION:
+    if _is_there(current_revision(target), REVISION):
         return
     command = [sys.executable, "-m", "storage.sql.migrate"]
     text = f"{'path' if isinstance(target, Path) else 'url'} {target}"
@@ -81,6 +78,29 @@ def current_revision(target: Target) -> str | None:
     return str(row[0]) if row else None
 
 
+def _is_there(current: str | None, wanted: str) -> bool:
+    """Tell whether a database need not be migrated: it is where it should be, or has only more than that.
+
+    Raises:
+        StoreUnavailable: this version cannot work with it, and must not change it.
+    """
+    if current is None or current == wanted:
+        return current == wanted
+    (major, minor), (known, known_minor) = _parts(current), _parts(REVISION)
+    if major > known:
+        why = "another version of Porch has upgraded it to a schema that this one cannot work with"
+        raise StoreUnavailable(
+            f"the database is at schema {current}, newer than {REVISION}: {why}; start a newer version"
+        )
+    return major == known and minor > known_minor
+
+
+def _parts(revision: str) -> tuple[int, int]:
+    """Return the two numbers of a schema revision; see ``schema.REVISION``."""
+    major, _, minor = revision.partition(".")
+    return int(major), int(minor or 0)
+
+
 def is_postgres(target: Target) -> bool:
     """Tell a PostgreSQL URL from a path."""
     return isinstance(target, str) and target.startswith(("postgresql://", "postgres://"))
@@ -98,10 +118,10 @@ def _migrate(target: Target, direction: str, revision: str) -> None:
 
 async def _postgres_revision(url: str) -> str | None:
     # Only deployments with PostgreSQL need its driver.
-    from storage.sql import postgres
+    from storage.sql import postgres_session
 
-    with postgres.unavailable():
-        connection = await postgres.connect(url)
+    with postgres_session.unavailable():
+        connection = await postgres_session.connect(url)
         try:
             known = await connection.fetchval("SELECT to_regclass('alembic_version') IS NOT NULL")
             found = await connection.fetchval("SELECT version_num FROM alembic_version") if known else None

@@ -6,11 +6,12 @@ the losers are known before anything is written, a batch needs no savepoints. Pu
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from storage.interfaces import GitKind, Mutation, ObjectKey, Op, OutboxChange, StaleWrite
+from storage.interfaces import GitKind, Mutation, NotOurTurn, ObjectKey, Op, OutboxChange, StaleWrite
 from storage.sql.log import Committed, Outcome, Stamp, Transaction
 
 Row = dict[str, Any]
@@ -54,14 +55,27 @@ def keys_of(batch: Iterable[Transaction]) -> list[ObjectKey]:
     return list(dict.fromkeys(mutation.key for transaction in batch for mutation in transaction.mutations))
 
 
-def plan(batch: Sequence[Transaction], heads: Mapping[ObjectKey, Head], newest: int, now_ms: int) -> Plan:
+def plan(
+    batch: Sequence[Transaction],
+    heads: Mapping[ObjectKey, Head],
+    newest: int,
+    now_ms: int,
+    epochs: Mapping[str, int] = MappingProxyType({}),
+) -> Plan:
     """Decide every transaction of a batch, in order; each sees the ones before it.
 
-    ``newest`` is the highest revision given out so far, ``now_ms`` milliseconds since 1970.
+    ``newest`` is the highest revision given out so far, ``now_ms`` milliseconds since 1970, ``epochs`` those of the turns in
+    which writes of the batch were decided.
     """
     result = Plan()
     current = dict(heads)
     for transaction in batch:
+        turn = transaction.turn
+        if turn is not None and turn.key and epochs.get(turn.key) != turn.epoch:
+            result.outcomes.append(
+                NotOurTurn(f"another replica has worked with {turn.key} meanwhile; nothing was changed")
+            )
+            continue
         outcome = _decide(transaction, current, newest + len(result.rows), now_ms, result.rows)
         result.outcomes.append(outcome)
         if isinstance(outcome, Committed):

@@ -7,23 +7,37 @@ revision N knows that every smaller one is final. Commits notify the other repli
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import asyncpg
 import structlog
 
-from storage.interfaces import GitObject, LogRow, ObjectKey, Parcel, StoreUnavailable
+from storage.interfaces import GitObject, LogRow, ObjectKey, OutcomeUnknown, Parcel, StoreUnavailable
 from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, Plan, keys_of, outbox_steps, plan
-from storage.sql.statements import CHANNEL, WRITE_LOCK, Statement, postgres_heads, postgres_statements
+from storage.sql.postgres_session import (
+    COMMAND_SECONDS,
+    CONNECT_SECONDS,
+    SESSION,
+    close_quietly,
+    connect,
+    unavailable,
+)
+from storage.sql.postgres_turns import LEASE_SECONDS, PostgresTurns
+from storage.sql.statements import (
+    CHANNEL,
+    WRITE_LOCK,
+    Statement,
+    postgres_heads,
+    postgres_statements,
+    postgres_turns,
+)
+from storage.turns import TakenTurn
 
-CONNECT_SECONDS = 5.0
-COMMAND_SECONDS = 30.0
-SESSION = {"lock_timeout": "5s", "idle_in_transaction_session_timeout": "10s", "application_name": "porch"}
-"""A replica that hangs with the write lock loses it; one that waits for it tells its client."""
 READERS = 4
 COMPACT_BATCH = 1000
 """Rows deleted per transaction (``kube-api.md`` 5.4)."""
@@ -33,55 +47,25 @@ RELISTEN_SECONDS = 1.0
 _BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 _COMMIT = f"NOTIFY {CHANNEL}; COMMIT"
 
-_AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    # What the driver says when the server ends a session in the middle of an exchange.
-    asyncpg.InternalClientError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.UndefinedTableError,
-)
-
 log = structlog.get_logger(__name__)
 
 
-def postgres_database(url: str) -> LogDatabase:
-    """Return the log kept in the PostgreSQL database at ``url``; it must be migrated before it is opened."""
-    return PostgresDatabase(url)
+def postgres_database(url: str, *, readers: int = READERS, lease_seconds: float = LEASE_SECONDS) -> LogDatabase:
+    """Return the log kept in the PostgreSQL database at ``url``; it must be migrated before it is opened.
 
-
-@contextmanager
-def unavailable() -> Iterator[None]:
-    """Turn what the driver raises when the server cannot work now into StoreUnavailable.
-
-    A value that PostgreSQL cannot hold is a ValueError.
+    ``readers`` bounds the connections that read; three more write, listen and hold turns, the latter for ``lease_seconds``
+    after a sign of life.
     """
-    try:
-        yield
-    except _AWAY as error:
-        raise StoreUnavailable(f"the PostgreSQL database cannot be used: {error or type(error).__name__}") from error
-    except asyncpg.DataError as error:
-        raise ValueError(f"PostgreSQL cannot hold a value: {error}") from error
-
-
-async def connect(url: str) -> Any:
-    """Open a connection of our own settings."""
-    return await asyncpg.connect(url, timeout=CONNECT_SECONDS, command_timeout=COMMAND_SECONDS, server_settings=SESSION)
+    return PostgresDatabase(url, readers, lease_seconds)
 
 
 class PostgresDatabase:
-    """A :class:`LogDatabase` in PostgreSQL: one connection writes, one listens, a pool reads."""
+    """A :class:`LogDatabase` in PostgreSQL: one connection writes, one listens, one holds turns, a pool reads."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, readers: int = READERS, lease_seconds: float = LEASE_SECONDS) -> None:
         self._url = url
+        self._readers = readers
+        self._turns = PostgresTurns(partial(connect, url), lease_seconds)
         self._sql = postgres_statements()
         self._pool: Any = None
         self._writer: Any = None
@@ -101,7 +85,7 @@ class PostgresDatabase:
             self._pool = await asyncpg.create_pool(
                 self._url,
                 min_size=1,
-                max_size=READERS,
+                max_size=self._readers,
                 timeout=CONNECT_SECONDS,
                 command_timeout=COMMAND_SECONDS,
                 server_settings=SESSION,
@@ -118,12 +102,13 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Close every connection."""
         self._closed = True
+        await self._turns.close()
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.gather(self._listening, return_exceptions=True)
             self._listening = None
         if self._writer is not None:
-            await _close(self._writer)
+            await close_quietly(self._writer)
             self._writer = None
         if self._pool is not None:
             await self._pool.close()
@@ -174,6 +159,14 @@ class PostgresDatabase:
         found = await self._select(self._sql.find_object, repository=repository, oid=oid)
         return rows.git_object(found[0]) if found else None
 
+    async def owing(self) -> Sequence[str]:
+        """Return the repositories that have parcels."""
+        return [str(row[0]) for row in await self._select(self._sql.owing)]
+
+    def turn(self, key: str) -> TakenTurn:
+        """Wait for the turn at ``key``."""
+        return self._turns.turn(key)
+
     async def _select(self, statement: Statement, **values: Any) -> list[Any]:
         if self._pool is None:
             raise StoreUnavailable("the PostgreSQL database is closed")
@@ -185,14 +178,20 @@ class PostgresDatabase:
     # --- writing ------------------------------------------------------------------------------
 
     async def commit(self, batch: Sequence[Transaction]) -> Sequence[Outcome]:
-        """Write a batch; if the connection breaks during the commit, find out whether it went through."""
+        """Write a batch; if the connection breaks during the commit, find out whether it went through.
+
+        Raises:
+            OutcomeUnknown: nobody could tell.
+        """
         planned: Plan | None = None
         try:
             async with self._transaction() as connection:
                 planned = await self._plan(connection, batch)
                 await self._insert(connection, planned)
-        except StoreUnavailable:
-            if planned is None or not planned.rows or not await self._went_through(planned):
+        except StoreUnavailable as error:
+            if planned is None or planned.is_empty:
+                raise
+            if not await self._went_through(planned, error):
                 raise
         return planned.outcomes
 
@@ -230,9 +229,18 @@ class PostgresDatabase:
             )
             found = await connection.fetch(postgres_heads().sql, *bound)
             heads = {key: NEVER if row[0] is None else rows.head(row) for key, row in zip(keys, found, strict=True)}
+        epochs = await self._epochs(connection, batch)
         marks = self._sql.marks
         newest = max(*(await connection.fetch(marks.sql, *marks.bind()))[0])
-        return plan(batch, heads, newest, time.time_ns() // 1_000_000)
+        return plan(batch, heads, newest, time.time_ns() // 1_000_000, epochs)
+
+    async def _epochs(self, connection: Any, batch: Sequence[Transaction]) -> Mapping[str, int]:
+        """Return the epochs of the turns that writes were decided in; none of them can go on before this transaction ends."""
+        keys = sorted({one.turn.key for one in batch if one.turn is not None and one.turn.key})
+        if not keys:
+            return {}
+        statement = postgres_turns().epochs
+        return {row[0]: row[1] for row in await connection.fetch(statement.sql, *statement.bind(keys=keys))}
 
     async def _insert(self, connection: Any, planned: Plan) -> None:
         if planned.rows:
@@ -243,15 +251,23 @@ class PostgresDatabase:
                 statement: Statement = getattr(self._sql, step.statement)
                 await connection.executemany(statement.sql, statement.bind_many(step.rows))
 
-    async def _went_through(self, planned: Plan) -> bool:
-        """Tell whether rows that were sent before the connection broke are in the log."""
-        first = planned.rows[0]
-        for found in await self.changes(first["rv"] - 1, 1):
-            same_key = (found.key.resource, found.key.namespace, found.key.name) == (
-                first["gr"],
-                first["ns"],
-                first["name"],
-            )
+    async def _went_through(self, planned: Plan, broken: StoreUnavailable) -> bool:
+        """Tell whether what was sent before the connection broke is in the log.
+
+        The transaction under doubt holds the write lock until it has ended; so who has the lock sees how it ended.
+        """
+        unknown = f"{broken}; whether the last write went through is not known"
+        if not planned.rows:
+            raise OutcomeUnknown(unknown) from broken  # only the outbox changed, which leaves no trace to look for
+        first, changes = planned.rows[0], self._sql.changes
+        try:
+            async with self._transaction() as connection:
+                rowset = await connection.fetch(changes.sql, *changes.bind(after=first["rv"] - 1, limit=1))
+        except StoreUnavailable as error:
+            raise OutcomeUnknown(unknown) from error
+        for found in map(rows.log_row, rowset):
+            key = (found.key.resource, found.key.namespace, found.key.name)
+            same_key = key == (first["gr"], first["ns"], first["name"])
             return found.rv == first["rv"] and same_key and found.uid == first["uid"] and found.body == first["body"]
         return False
 
@@ -294,7 +310,7 @@ class PostgresDatabase:
     async def _abandon(self, connection: Any) -> None:
         """Drop a connection whose transaction failed; the server rolls back."""
         self._writer = None
-        await _close(connection)
+        await close_quietly(connection)
 
     # --- listening ----------------------------------------------------------------------------
 
@@ -307,7 +323,7 @@ class PostgresDatabase:
                 try:
                     await self._hear(connection, on_commit, listening)
                 finally:
-                    await _close(connection)
+                    await close_quietly(connection)
             except StoreUnavailable as error:
                 log.warning("not listening for commits", error=str(error))
             await asyncio.sleep(RELISTEN_SECONDS)
@@ -329,11 +345,3 @@ class PostgresDatabase:
 
 async def _leave_as_it_is(_: Any) -> None:
     """Reset nothing."""
-
-
-async def _close(connection: Any) -> None:
-    """Close a connection that may be broken, without waiting long."""
-    try:
-        await connection.close(timeout=1)
-    except (*_AWAY, asyncpg.PostgresError):
-        connection.terminate()

@@ -4,14 +4,18 @@
 sequence, so revisions are without gaps in commit order and a replica knows from the numbers alone whether it has
 missed one. ``k_outbox`` holds parcels and their Git objects in one table: a parcel's head is the row without
 object id, whose data is the ``seen`` refs as JSON; parcel and objects come and go together, so a second table
-would only add a join. Source: ``kube-api.md`` 5.2, ``decisions.md`` 5 and 8.
+would only add a join. ``k_turn`` notes which replica had a turn last; only PostgreSQL uses it. Source: ``kube-api.md`` 5.2, ``decisions.md`` 5 and 8.
 """
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import TEXT
 
-REVISION = "0001"
-"""The migration that makes this schema; a database at it is never migrated (and Alembic never imported)."""
+REVISION = "0001.1"
+"""The migration that makes this schema; a database at it is never migrated (and Alembic never imported).
+
+What stands before the point rises when servers of the schema before could not work with it any more, what stands behind it when
+something was only added: then they can, side by side with new ones, while replicas are upgraded one after the other.
+"""
 
 # Bytewise order, as Kubernetes orders keys, whatever the locale of the server is.
 _KEY = sa.Text().with_variant(TEXT(collation="C"), "postgresql")
@@ -59,4 +63,12 @@ outbox = sa.Table(
     sa.Column("version", sa.BigInteger(), nullable=False),
     sa.Column("data", sa.LargeBinary(), nullable=False),
     sa.Index("ix_k_outbox_object", "repository", "oid"),
+)
+
+turn = sa.Table(
+    "k_turn",
+    metadata,
+    sa.Column("key", _KEY, primary_key=True),
+    sa.Column("holder", sa.Text(), nullable=False),
+    sa.Column("epoch", sa.BigInteger(), nullable=False),
 )

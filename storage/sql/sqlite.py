@@ -22,6 +22,7 @@ from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, keys_of, outbox_steps, plan
 from storage.sql.statements import Statement, sqlite_statements
+from storage.turns import TakenTurn, alone
 
 BUSY_SECONDS = 5.0
 """How long a write waits for another program that locks the file, before the client is told."""
@@ -153,6 +154,14 @@ class SqliteDatabase:
         """Return one saved object."""
         found = await self._select(self._sql.find_object, repository=repository, oid=oid)
         return rows.git_object(found[0]) if found else None
+
+    async def owing(self) -> Sequence[str]:
+        """Return the repositories that have parcels."""
+        return [str(row[0]) for row in await self._select(self._sql.owing)]
+
+    def turn(self, key: str) -> TakenTurn:  # noqa: ARG002 # nobody else wants one
+        """Return a turn at once: the file is locked for this process."""
+        return alone()
 
     async def forget(self, parcels: Sequence[Parcel]) -> None:
         """Drop parcels that have not changed since."""

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.engine import Dialect
 
 from storage.sql.log import StateQuery
-from storage.sql.schema import log, meta, outbox
+from storage.sql.schema import log, meta, outbox, turn
 
 COLUMNS = ("rv", "gr", "ns", "name", "op", "prev_rv", "create_rv", "uid", "body")
 """What reads select, in the order in which rows are read back."""
@@ -47,6 +47,15 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnStatements:
+    """What notes whose turn it was last; PostgreSQL only."""
+
+    last_turn: Statement
+    take_turn: Statement
+    epochs: Statement
+
+
+@dataclass(frozen=True, slots=True)
 class Statements:
     """All statements of one dialect."""
 
@@ -73,6 +82,7 @@ class Statements:
     heads_of: Statement
     parcel: Statement
     find_object: Statement
+    owing: Statement
 
     def state_for(self, query: StateQuery) -> tuple[Statement, dict[str, Any]]:
         """Choose the narrowest statement for a state query, with its values."""
@@ -123,6 +133,26 @@ def postgres_heads() -> Statement:
     )
     statement = sa.select(newest.c.rv, newest.c.op, newest.c.create_rv).select_from(keys.outerjoin(newest, sa.true()))
     return _compile(statement.order_by(keys.c.ord), asyncpg.dialect())  # type: ignore[no-untyped-call]  # as above
+
+
+@cache
+def postgres_turns() -> TurnStatements:
+    """Compile for asyncpg."""
+    insert = postgresql.insert(turn).values(key=_text("which"), holder=_text("who"), epoch=sa.literal_column("1"))
+    statements = {
+        "last_turn": sa.select(turn.c.holder, turn.c.epoch).where(turn.c.key == _text("which")),
+        "take_turn": insert.on_conflict_do_update(
+            index_elements=[turn.c.key],
+            set_={"holder": insert.excluded.holder, "epoch": turn.c.epoch + sa.literal_column("1")},
+        ).returning(turn.c.epoch),
+        # Whoever wants to take one of them waits for the end of the transaction that relies on it.
+        "epochs": sa.select(turn.c.key, turn.c.epoch)
+        .where(turn.c.key == sa.func.any(sa.bindparam("keys", type_=sa.ARRAY(sa.Text))))
+        .order_by(turn.c.key)
+        .with_for_update(read=True),
+    }
+    dialect = asyncpg.dialect()  # type: ignore[no-untyped-call]  # as above
+    return TurnStatements(**{name: _compile(statement, dialect) for name, statement in statements.items()})
 
 
 def _compile(statement: sa.ClauseElement, dialect: Dialect) -> Statement:
@@ -242,6 +272,7 @@ def _outbox_statements(dialect: str) -> dict[str, sa.ClauseElement]:
         "parcels_of": ordered.where(of_repository),
         "heads_of": ordered.where(of_repository, outbox.c.oid == sa.literal_column("''")),
         "parcel": ordered.where(of_parcel),
+        "owing": sa.select(outbox.c.repository).where(outbox.c.oid == sa.literal_column("''")).distinct(),
         "find_object": columns.where(of_repository, outbox.c.oid == _text("oid"), outbox.c.kind != 0).limit(
             sa.literal_column("1")
         ),

@@ -5,7 +5,8 @@ This module is the :class:`storage.interfaces.ObjectStore`: it routes. How the c
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from storage.bodies import MARK, with_revision
 from storage.interfaces import (
@@ -16,6 +17,7 @@ from storage.interfaces import (
     Index,
     ListQuery,
     Mutation,
+    NotOurTurn,
     ObjectKey,
     Observer,
     Outbox,
@@ -28,7 +30,8 @@ from storage.interfaces import (
 )
 from storage.sealing import Sealer
 from storage.spans import span
-from storage.sql.log import LogDatabase, Outcome, Transaction
+from storage.sql.log import Committed, LogDatabase, Outcome, Transaction
+from storage.turns import TakenTurn, Turn
 from storage.watchcache.commits import Described, GroupCommit, Pending
 from storage.watchcache.compactor import Compactor
 from storage.watchcache.cursor import RingWatch
@@ -59,6 +62,11 @@ class WatchedStore:
     def outbox(self) -> Outbox:
         """The outbox in the same database."""
         return self._database
+
+    @property
+    def shared(self) -> bool:
+        """Whether other replicas may write to the same database."""
+        return self._database.shared
 
     @property
     def rv(self) -> int:
@@ -208,7 +216,9 @@ class WatchedStore:
 
     # --- writing ------------------------------------------------------------------------------
 
-    async def write(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()) -> Sequence[Entry]:
+    async def write(
+        self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = (), turn: Turn | None = None
+    ) -> Sequence[Entry]:
         """Commit everything in one transaction; see the port.
 
         Raises:
@@ -219,14 +229,32 @@ class WatchedStore:
         if not mutations and not outbox:
             return []
         with span("commit", objects=len(mutations)):
-            return await self._commit(mutations, outbox)
+            try:
+                return await self._commit(mutations, outbox, turn)
+            except StaleWrite:
+                if self.shared:  # whoever tries again must not see what another replica has changed by now
+                    with suppress(StoreUnavailable):
+                        await self._follower.catch_up()
+                raise
 
-    async def _commit(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange]) -> Sequence[Entry]:
+    async def _commit(
+        self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange], turn: Turn | None
+    ) -> Sequence[Entry]:
         described = [self._describe(mutation) for mutation in mutations]
-        transaction = Transaction([self._resources.sealed(mutation) for mutation in mutations], outbox)
+        transaction = Transaction([self._resources.sealed(mutation) for mutation in mutations], outbox, turn)
         answer: asyncio.Future[Sequence[Entry]] = asyncio.get_running_loop().create_future()
         self._commits.submit(Pending(mutations, described, transaction, answer))
         return await asyncio.shield(answer)
+
+    def turn(self, key: str) -> TakenTurn:
+        """Wait for the turn at ``key``; memory is brought up to date then, and whenever the turn is made sure of."""
+        return self._up_to_date(key) if self.shared else self._database.turn(key)
+
+    @asynccontextmanager
+    async def _up_to_date(self, key: str) -> AsyncIterator[Turn]:
+        async with self._database.turn(key) as turn:
+            await self._follower.catch_up()
+            yield _FollowedTurn(turn, self._follower)
 
     async def compact(self, before: int) -> None:
         """Delete what is superseded at or before a revision and raise the low-water mark.
@@ -248,7 +276,7 @@ class WatchedStore:
 
     async def _apply_committed(self, batch: Sequence[Pending], outcomes: Sequence[Outcome]) -> None:
         """Apply a committed batch in revision order, behind everything before it, and answer its callers."""
-        stamps = [stamp for outcome in outcomes if not isinstance(outcome, StaleWrite) for stamp in outcome.stamps]
+        stamps = [stamp for outcome in outcomes if isinstance(outcome, Committed) for stamp in outcome.stamps]
         async with self._follower.lock:
             try:
                 if stamps:
@@ -263,7 +291,7 @@ class WatchedStore:
                 self._progress.advance(stamps[-1].rv)
 
     def _answer(self, pending: Pending, outcome: Outcome, *, visible: bool) -> None:
-        if isinstance(outcome, StaleWrite):
+        if isinstance(outcome, StaleWrite | NotOurTurn):
             pending.answer.set_exception(outcome)
             return
         entries: list[Entry] = []
@@ -281,3 +309,29 @@ class WatchedStore:
                     self._resources.apply(mutation.op, entry)
             entries.append(entry)
         pending.answer.set_result(entries)
+
+
+class _FollowedTurn:
+    """A turn whose holder's memory is as new as its turn."""
+
+    def __init__(self, turn: Turn, follower: Follower) -> None:
+        self._turn = turn
+        self._follower = follower
+
+    @property
+    def key(self) -> str:
+        return self._turn.key
+
+    @property
+    def epoch(self) -> int:
+        return self._turn.epoch
+
+    @property
+    def moved(self) -> bool:
+        return self._turn.moved
+
+    async def renew(self) -> bool:
+        """Make sure that it is our turn."""
+        moved = await self._turn.renew()
+        await self._follower.catch_up()
+        return moved

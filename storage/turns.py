@@ -1,0 +1,61 @@
+"""Turns of replicas at something that one of them does at a time, such as talking to one repository's remote.
+
+A turn is a courtesy, not a guarantee: a replica that is paused for longer than the lease loses it without noticing. What must
+not happen twice has a fence of its own: a push compares and swaps refs, and a write that was decided in a turn names it, so that
+the database refuses it once another replica has had the turn since. Source: ``decisions.md`` 5 and 8, ``kube-api.md`` 5.4.
+"""
+
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final, Protocol
+
+
+class Turn(Protocol):
+    """A turn that was taken."""
+
+    @property
+    def key(self) -> str:
+        """What it is a turn at."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """A number that rises whenever the turn goes to another replica; 0 where there are none."""
+        ...
+
+    @property
+    def moved(self) -> bool:
+        """Whether another replica may have had the turn since this one had it last."""
+        ...
+
+    async def renew(self) -> bool:
+        """Make sure that it is our turn, waiting for it again if it was lost; tell whether others had it meanwhile.
+
+        Raises:
+            NotOurTurn: another replica keeps it.
+            StoreUnavailable: the database cannot be reached.
+        """
+        ...
+
+
+TakenTurn = AbstractAsyncContextManager[Turn]
+"""Waits for the turn on entry, gives it up at the end; entering raises what :meth:`Turn.renew` does."""
+
+
+class _Alone:
+    """The turn of a process that has its database for itself."""
+
+    key = ""
+    epoch = 0
+    moved = False
+
+    async def renew(self) -> bool:
+        """Return False."""
+        return False
+
+
+_ALONE: Final = _Alone()
+
+
+def alone() -> TakenTurn:
+    """Return the turn of a process without replicas: always ours, and free."""
+    return nullcontext(_ALONE)
