@@ -203,7 +203,7 @@ class PackageVariantSetReconciler:
         unrolled = unroll(current.spec, current.one.namespace, [*repositories.values()], listed)
         self._warn(current, resolution, unrolled)
         source = resolution.revision
-        view = upstream_view(source)
+        view = upstream_view(source, identity=self._pool.upstream_identity)
         inputs = Inputs(
             current.one.uid, current.one.generation, body["spec"]["upstream"], view, unrolled.contexts, repositories
         )

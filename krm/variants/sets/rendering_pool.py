@@ -19,10 +19,14 @@ SECONDS_PER_TARGET: Final = 0.02
 
 
 class RenderingPool:
-    """Renders sets in at most ``processes`` processes; each starts when it is needed first."""
+    """Renders sets in at most ``processes`` processes; each starts when it is needed first.
 
-    def __init__(self, processes: int = PROCESSES) -> None:
-        self._workers = [RenderingWorker() for _ in range(processes)]
+    ``upstream_identity`` as of ``rendering.render``.
+    """
+
+    def __init__(self, processes: int = PROCESSES, *, upstream_identity: bool = False) -> None:
+        self.upstream_identity = upstream_identity
+        self._workers = [RenderingWorker(upstream_identity=upstream_identity) for _ in range(processes)]
         self._idle = [*self._workers]
         self._free = asyncio.Semaphore(processes)
         self.renderings = self.targets = 0
