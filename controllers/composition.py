@@ -4,8 +4,8 @@ import asyncio
 import random
 import socket
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Final, Protocol
 
 import structlog
@@ -16,12 +16,14 @@ from controllers.approval.controller import approval_controller
 from controllers.packagevariant.controller import Options, package_variant_controller
 from controllers.packagevariantset.controller import Options as SetOptions
 from controllers.packagevariantset.controller import package_variant_set_controller
+from controllers.runtime.beside import beside
 from controllers.runtime.endpoints import endpoints
 from controllers.runtime.leader import Election, Timings
 from controllers.runtime.metrics import ControllerMetrics
 from controllers.runtime.status import Recorder
 from controllers.settings import Settings
 from krm.client.client import KubeClient, connect
+from krm.client.reflector import Reflectors
 from krm.variants.sets.guards import GuardDefaults
 
 COMPONENTS: Final = {
@@ -139,18 +141,17 @@ class Process:
 
     async def _work(self, client: KubeClient) -> None:
         """Run the controllers, made anew for each term, until cancelled."""
-        async with AsyncExitStack() as stack:
-            recorders = [Recorder(client, component) for component in COMPONENTS[self._settings.run]]
-            for recorder in recorders:
-                await stack.enter_async_context(_beside(recorder.run()))
-            self._controller = controller = _Together(self._made(client, recorders))
-            await stack.enter_async_context(_beside(self._resync_by_time()))
+        recorders = [Recorder(client, component) for component in COMPONENTS[self._settings.run]]
+        reflectors = Reflectors()
+        controller = _Together(self._made(client, recorders, reflectors))
+        async with beside(*(recorder.run() for recorder in recorders), reflectors.run(), self._resync_by_time()):
+            self._controller = controller
             try:
                 await controller.run()
             finally:
                 self._controller = None
 
-    def _made(self, client: KubeClient, recorders: Sequence[Recorder]) -> list[_Controller]:
+    def _made(self, client: KubeClient, recorders: Sequence[Recorder], reflectors: Reflectors) -> list[_Controller]:
         settings, metrics, namespace = self._settings, self._metrics, self._settings.namespace or None
         if settings.run == "approval":
             lease = settings.lease_namespace, settings.lease
@@ -158,9 +159,13 @@ class Process:
             return [approval_controller(client, recorders[0], options)]
         guards = GuardDefaults(settings.set_max_deletions, settings.set_on_empty_selection)
         variants = Options(
-            workers=settings.workers, namespace=namespace, metrics=metrics, check_wakeups=settings.check_wakeups
+            workers=settings.workers,
+            namespace=namespace,
+            metrics=metrics,
+            reflectors=reflectors,
+            check_wakeups=settings.check_wakeups,
         )
-        sets = SetOptions(metrics, namespace=namespace, guards=guards)
+        sets = SetOptions(metrics, namespace=namespace, reflectors=reflectors, guards=guards)
         return [
             package_variant_controller(client, recorders[0], variants),
             package_variant_set_controller(client, recorders[1], sets),
@@ -170,14 +175,3 @@ class Process:
         while True:
             await asyncio.sleep(self._settings.resync * random.uniform(1 - _SPREAD, 1 + _SPREAD))  # noqa: S311 # no secret
             self.resync()
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run ``work`` meanwhile; it ends after what it serves."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

@@ -3,13 +3,12 @@
 Source: ``variants.md`` 6.3 and 6.10.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controllers.runtime.informers import Informers
 from krm.client.client import KubeClient
-from krm.client.informer import Informer
 from krm.client.resources import LEASES, PACKAGE_REVISIONS, PACKAGE_VARIANTS, REPOSITORIES
 from krm.variants.approval import ApprovingVariant, Candidate
 from krm.variants.revisions import Revision
@@ -65,13 +64,13 @@ class Switch:
         return cls(meta.get("namespace", ""), meta["name"], meta.get("resourceVersion", ""), off)
 
 
-class Caches:
+class Caches(Informers):
     """PackageRevisions, PackageVariants and Repositories of one namespace or (None) of all, and the Lease ``lease``."""
 
     def __init__(self, client: KubeClient, namespace: str | None, lease: Key) -> None:
+        super().__init__(client)
         self._lease = lease
-        self.revisions: Informer[Candidate] = Informer(
-            client,
+        self.revisions = self.informer(
             PACKAGE_REVISIONS,
             namespace,
             Candidate.of,
@@ -80,43 +79,20 @@ class Caches:
                 _OWNER: lambda one: {(one.namespace, owner.uid) for owner in one.revision.owners if owner.kind == KIND},
             },
         )
-        self.variants: Informer[ApprovingVariant] = Informer(
-            client,
+        self.variants = self.informer(
             PACKAGE_VARIANTS,
             namespace,
             ApprovingVariant.of,
             indexes={_UID: lambda one: ((one.namespace, one.uid),)},
         )
-        self.branches: Informer[Branch] = Informer(client, REPOSITORIES, namespace, Branch.of)
-        self.switch: Informer[Switch] = Informer(
-            client, LEASES, lease[0], Switch.of, field_selector=f"metadata.name={lease[1]}"
-        )
-
-    @property
-    def synced(self) -> bool:
-        """Whether all that a decision is made of was read once."""
-        return all(informer.synced for informer in self._informers)
+        self.branches = self.informer(REPOSITORIES, namespace, Branch.of)
+        self.switch = self.informer(LEASES, lease[0], Switch.of, field_selector=f"metadata.name={lease[1]}")
 
     @property
     def switched_off(self) -> bool:
         """Whether somebody has stopped all approvals; so it counts also while that is not known."""
         switch = self.switch.get(*self._lease)
         return not self.switch.synced or (switch is not None and switch.off)
-
-    async def wait_synced(self) -> None:
-        """Wait until all that a decision is made of was read; the caller sets the deadline."""
-        for informer in self._informers:
-            await informer.wait_synced()
-
-    async def run(self) -> None:
-        """Keep the caches true until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for informer in self._informers:
-                tasks.create_task(informer.run(), name=f"informer of {informer.resource.plural}")
-
-    @property
-    def _informers(self) -> Sequence[Informer[Any]]:
-        return self.revisions, self.variants, self.branches, self.switch
 
     # --- what is asked ------------------------------------------------------------------------------
 

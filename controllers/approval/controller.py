@@ -4,7 +4,6 @@ Separate from the controller of variants, which never approves: another process,
 ``config.porch.kpt.dev/paused: "true"`` of that Lease stops it at once. Source: ``variants.md`` 6.3 and 6.10.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from controllers.approval import wakeups
 from controllers.approval.approver import Approver, Recorder
 from controllers.approval.caches import Caches, Key, Switch, package_of
 from controllers.approval.released import ReleasedRevisions
+from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller
 from controllers.runtime.metrics import ControllerMetrics
 from controllers.runtime.workqueue import Priority
@@ -61,12 +61,8 @@ class ApprovalController:
 
     async def run(self) -> None:
         """Work until cancelled; what runs then may finish within the runtime's grace."""
-        async with asyncio.TaskGroup() as tasks:
-            caches = tasks.create_task(self._caches.run())
-            try:
-                await self._work()
-            finally:
-                caches.cancel()
+        async with beside(self._caches.run()):
+            await self._work()
 
     def resync(self) -> None:
         """Have every package revision with a policy looked at, when nothing more urgent waits."""

@@ -1,6 +1,5 @@
 """What the informers keep of each object: little, so that ten thousand of them fit, and all that decides whom an event wakes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -146,38 +145,3 @@ class CachedRepository:
     def settings(self) -> tuple[str, bool, str]:
         """What of it decides what a variant does."""
         return self.branch, self.deployment, self.secret
-
-
-@dataclass(frozen=True, slots=True)
-class ServedKind:
-    """A kind that a CustomResourceDefinition adds."""
-
-    namespace: str
-    """Always empty: definitions are cluster-scoped."""
-    name: str
-    resource_version: str
-    group: str
-    kind: str
-    versions: tuple[str, ...]
-    """Those that are served; none while it is not established."""
-
-    @classmethod
-    def of(cls, body: Json) -> "ServedKind":
-        """Read a CustomResourceDefinition as it is on the wire."""
-        meta, spec = body["metadata"], body.get("spec") or {}
-        established = find_condition((body.get("status") or {}).get("conditions"), "Established")
-        served = established is not None and established.get("status") == "True"
-        versions: Sequence[Json] = spec.get("versions") or () if served else ()
-        return cls(
-            namespace="",
-            name=meta["name"],
-            resource_version=meta.get("resourceVersion", ""),
-            group=spec.get("group") or "",
-            kind=(spec.get("names") or {}).get("kind") or "",
-            versions=tuple(one["name"] for one in versions if one.get("served")),
-        )
-
-    @property
-    def types(self) -> frozenset[tuple[str, str]]:
-        """The served (apiVersion, kind)."""
-        return frozenset((f"{self.group}/{version}", self.kind) for version in self.versions)

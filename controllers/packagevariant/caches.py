@@ -3,19 +3,14 @@
 Source: ``variants.md`` 6.10.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controllers.packagevariant.cached_values import (
-    DEFAULT_BRANCH,
-    CachedRepository,
-    CachedVariant,
-    Key,
-    ServedKind,
-)
+from controllers.packagevariant.cached_values import DEFAULT_BRANCH, CachedRepository, CachedVariant, Key
+from controllers.runtime.informers import Informers
+from controllers.runtime.served_kinds import ServedKind
 from krm.client.client import KubeClient
-from krm.client.informer import Informer
+from krm.client.reflector import Reflectors
 from krm.client.resources import CUSTOM_RESOURCE_DEFINITIONS, PACKAGE_REVISIONS, PACKAGE_VARIANTS, REPOSITORIES
 from krm.variants.revisions import Lock, Revision
 
@@ -32,12 +27,12 @@ _OWNER: Final = "owner"
 _PLACE: Final = "place"
 
 
-class Caches:
+class Caches(Informers):
     """PackageVariants, PackageRevisions, Repositories and definitions of kinds, of one namespace or (None) of all."""
 
-    def __init__(self, client: KubeClient, namespace: str | None) -> None:
-        self.variants: Informer[CachedVariant] = Informer(
-            client,
+    def __init__(self, client: KubeClient, namespace: str | None, reflectors: Reflectors | None = None) -> None:
+        super().__init__(client, reflectors)
+        self.variants = self.informer(
             PACKAGE_VARIANTS,
             namespace,
             CachedVariant.of,
@@ -49,8 +44,7 @@ class Caches:
                 _SELECTED: lambda one: {(one.namespace, name) for name in one.injected_names},
             },
         )
-        self.package_revisions: Informer[Revision] = Informer(
-            client,
+        self.package_revisions = self.informer(
             PACKAGE_REVISIONS,
             namespace,
             Revision.of,
@@ -60,24 +54,8 @@ class Caches:
                 _PLACE: lambda one: ((one.namespace, one.self_lock.place),) if one.self_lock else (),
             },
         )
-        self.repositories: Informer[CachedRepository] = Informer(client, REPOSITORIES, namespace, CachedRepository.of)
-        self.definitions: Informer[ServedKind] = Informer(client, CUSTOM_RESOURCE_DEFINITIONS, None, ServedKind.of)
-
-    @property
-    def synced(self) -> bool:
-        """Whether all that a reconcile needs was read once; definitions of kinds are not needed, and may be forbidden."""
-        return self.variants.synced and self.package_revisions.synced and self.repositories.synced
-
-    async def wait_synced(self) -> None:
-        """Wait until all that a reconcile needs was read; the caller sets the deadline."""
-        for informer in (self.variants, self.package_revisions, self.repositories):
-            await informer.wait_synced()
-
-    async def run(self) -> None:
-        """Keep the caches true until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for informer in (self.variants, self.package_revisions, self.repositories, self.definitions):
-                tasks.create_task(informer.run(), name=f"informer of {informer.resource.plural}")
+        self.repositories = self.informer(REPOSITORIES, namespace, CachedRepository.of)
+        self.definitions = self.informer(CUSTOM_RESOURCE_DEFINITIONS, None, ServedKind.of, needed=False)
 
     # --- variants -----------------------------------------------------------------------------------
 

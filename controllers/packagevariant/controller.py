@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 
 from controllers.packagevariant import wakeups
-from controllers.packagevariant.cached_values import CachedRepository, CachedVariant, Key, ServedKind
+from controllers.packagevariant.cached_values import CachedRepository, CachedVariant, Key
 from controllers.packagevariant.cached_views import CachedViews, working_on
 from controllers.packagevariant.caches import Caches
 from controllers.packagevariant.churn import ChurnGuard
@@ -21,12 +21,15 @@ from controllers.packagevariant.reconciler import PackageVariantReconciler
 from controllers.packagevariant.situation import INITIAL, INJECTION_CHANGED, SPEC_CHANGED, UPSTREAM_CHANGED
 from controllers.packagevariant.skipping import FinishedPasses, reading_of
 from controllers.packagevariant.wakeup_check import WakeupCheck
+from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller, Result
 from controllers.runtime.metrics import ControllerMetrics
+from controllers.runtime.served_kinds import ServedKind, came_or_went
 from controllers.runtime.workqueue import Priority
 from krm.client.cache import Cached
 from krm.client.client import KubeClient
 from krm.client.informer import Informer
+from krm.client.reflector import Reflectors
 from krm.variants.revisions import Revision
 
 log = structlog.get_logger()
@@ -44,6 +47,8 @@ class Options:
     workers: int = 16
     namespace: str | None = None
     """None for all namespaces."""
+    reflectors: Reflectors | None = None
+    """Those of the process, which it runs; None for some of its own."""
     check_wakeups: bool = False
     """Look at every variant after every event, and tell which of them the event should have woken."""
 
@@ -54,7 +59,7 @@ class PackageVariantController:
     def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
         self._options = options
         self._queue = options.metrics.queue(NAME)
-        self._caches = Caches(client, options.namespace)
+        self._caches = Caches(client, options.namespace, options.reflectors)
         self._injectables = Injectables(client, self._caches, self._wake)
         self._views = CachedViews(self._caches, self._injectables, self._wake, self._count_draft)
         self._guard = ChurnGuard(self._caches.variant, self._caches.owned)
@@ -90,13 +95,8 @@ class PackageVariantController:
         registry = self._options.metrics.registry
         registry.register(self._counts)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                background = [tasks.create_task(self._caches.run()), tasks.create_task(self._injectables.run())]
-                try:
-                    await self._work()
-                finally:
-                    for task in background:
-                        task.cancel()
+            async with beside(self._caches.run(), self._injectables.run()):
+                await self._work()
         finally:
             registry.unregister(self._counts)
 
@@ -202,7 +202,7 @@ class PackageVariantController:
         self._happened(self._caches.repositories, _name_of(old, new), wakeups.by_repository(old, new, self._caches))
 
     def _definition_changed(self, old: ServedKind | None, new: ServedKind | None) -> None:
-        if changed := wakeups.by_definition(old, new):
+        if changed := came_or_went(old, new):
             self._injectables.definitions_changed(changed)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from controllers.packagevariant import readings
-from controllers.packagevariant.cached_values import CachedRepository, CachedVariant, Key, ServedKind
+from controllers.packagevariant.cached_values import CachedRepository, CachedVariant, Key
 from krm.variants.revisions import Revision
 from krm.variants.variant import UpstreamSpec
 from krm.variants.vocabulary import MARKER_LABEL, TAG_LABEL_PREFIX
@@ -73,11 +73,6 @@ def by_repository(old: CachedRepository | None, new: CachedRepository | None, va
     if one is None or not (became_ready or readings.of_repository(old) != readings.of_repository(new)):
         return set()
     return {variant.key for variant in variants.using(one.namespace, one.name)}
-
-
-def by_definition(old: ServedKind | None, new: ServedKind | None) -> frozenset[tuple[str, str]]:
-    """Return the (apiVersion, kind) that came or went with a CustomResourceDefinition."""
-    return (old.types if old else frozenset()) ^ (new.types if new else frozenset())
 
 
 def _affected(old: Revision | None, new: Revision | None, variants: Variants) -> Iterable[CachedVariant]:

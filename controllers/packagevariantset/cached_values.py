@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from krm.meta.conditions import find_condition
-from krm.variants.revisions import Revision
 from krm.variants.sets.plan import Existing
 from krm.variants.sets.progress import VariantState
 from krm.variants.sets.targets import Kind, SelectedObject
 from krm.variants.sets.vocabulary import ALLOW_DELETIONS, APPROVE_WAVE, REPOSITORY, SET_LABEL
-from krm.variants.vocabulary import MARKER_LABEL, PAUSED
+from krm.variants.vocabulary import PAUSED
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -175,35 +174,3 @@ class Selectable:
         meta = body["metadata"]
         one = SelectedObject.of(body, kind)
         return cls(one.namespace, one.name, meta.get("resourceVersion", ""), one)
-
-
-@dataclass(frozen=True, slots=True)
-class ServedKind:
-    """The kinds that a CustomResourceDefinition adds."""
-
-    namespace: str
-    """Always empty."""
-    name: str
-    resource_version: str
-    kinds: frozenset[Kind]
-    """Those that are served; none while it is not established."""
-
-    @classmethod
-    def of(cls, body: Json) -> "ServedKind":
-        """Read a CustomResourceDefinition as it is on the wire."""
-        meta, spec = body["metadata"], body.get("spec") or {}
-        established = find_condition((body.get("status") or {}).get("conditions"), "Established") or {}
-        versions = spec.get("versions") or () if established.get("status") == "True" else ()
-        group, kind = spec.get("group") or "", (spec.get("names") or {}).get("kind") or ""
-        kinds = frozenset((f"{group}/{one['name']}", kind) for one in versions if one.get("served"))
-        return cls("", meta["name"], meta.get("resourceVersion", ""), kinds)
-
-
-def revision_of(body: Json) -> Revision:
-    """Read a PackageRevision; of the many that are not published only what decides whether they are."""
-    one = Revision.of(body)
-    marker = one.labels.get(MARKER_LABEL)
-    if one.is_published:
-        return replace(one, injections=(), unfulfilled=())
-    labels = {MARKER_LABEL: marker} if marker else _NOTHING
-    return replace(one, labels=labels, annotations=_NOTHING, injections=(), unfulfilled=())

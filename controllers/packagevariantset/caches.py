@@ -3,21 +3,14 @@
 Source: ``variants.md`` 3.7, 6.10.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from controllers.packagevariantset.cached_values import (
-    DEFAULT_BRANCH,
-    CachedRepository,
-    CachedSet,
-    Key,
-    Member,
-    ServedKind,
-    revision_of,
-)
+from controllers.packagevariantset.cached_values import DEFAULT_BRANCH, CachedRepository, CachedSet, Key, Member
+from controllers.runtime.informers import Informers
+from controllers.runtime.served_kinds import ServedKind
 from krm.client.client import KubeClient
-from krm.client.informer import Informer
+from krm.client.reflector import Reflectors
 from krm.client.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     PACKAGE_REVISIONS,
@@ -38,19 +31,18 @@ _PACKAGE: Final = "package"
 _NAMESPACE: Final = "namespace"
 
 
-class Caches:
+class Caches(Informers):
     """Sets, PackageVariants, PackageRevisions, Repositories and definitions of kinds, of one namespace or (None) of all."""
 
-    def __init__(self, client: KubeClient, namespace: str | None) -> None:
-        self.sets: Informer[CachedSet] = Informer(
-            client,
+    def __init__(self, client: KubeClient, namespace: str | None, reflectors: Reflectors | None = None) -> None:
+        super().__init__(client, reflectors)
+        self.sets = self.informer(
             PACKAGE_VARIANT_SETS,
             namespace,
             CachedSet.of,
             indexes={_UID: lambda one: ((one.namespace, one.uid),)},
         )
-        self.variants: Informer[Member] = Informer(
-            client,
+        self.variants = self.informer(
             PACKAGE_VARIANTS,
             namespace,
             Member.of,
@@ -59,37 +51,16 @@ class Caches:
                 _TARGET: lambda one: ((one.namespace, *one.existing.pair),) if one.set_uid else (),
             },
         )
-        self.revisions: Informer[Revision] = Informer(
-            client,
+        self.revisions = self.informer(
             PACKAGE_REVISIONS,
             namespace,
-            revision_of,
+            Revision.of,
             indexes={_PACKAGE: lambda one: ((one.namespace, one.repository, one.package),)},
         )
-        self.repositories: Informer[CachedRepository] = Informer(
-            client, REPOSITORIES, namespace, CachedRepository.of, indexes={_NAMESPACE: lambda one: (one.namespace,)}
+        self.repositories = self.informer(
+            REPOSITORIES, namespace, CachedRepository.of, indexes={_NAMESPACE: lambda one: (one.namespace,)}
         )
-        self.definitions: Informer[ServedKind] = Informer(client, CUSTOM_RESOURCE_DEFINITIONS, None, ServedKind.of)
-
-    @property
-    def _needed(self) -> Sequence[Informer[Any]]:
-        return self.sets, self.variants, self.revisions, self.repositories
-
-    @property
-    def synced(self) -> bool:
-        """Whether all that a reconcile needs was read once; definitions are not needed, and may be forbidden."""
-        return all(informer.synced for informer in self._needed)
-
-    async def wait_synced(self) -> None:
-        """Wait until all that a reconcile needs was read; the caller sets the deadline."""
-        for informer in self._needed:
-            await informer.wait_synced()
-
-    async def run(self) -> None:
-        """Keep the caches true until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for informer in (*self._needed, self.definitions):
-                tasks.create_task(informer.run(), name=f"informer of {informer.resource.plural} for sets")
+        self.definitions = self.informer(CUSTOM_RESOURCE_DEFINITIONS, None, ServedKind.of, needed=False)
 
     # --- what is asked ------------------------------------------------------------------------------
 

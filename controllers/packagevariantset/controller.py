@@ -1,6 +1,5 @@
 """Keeps all PackageVariantSets true: caches, a queue, workers, and whom an event wakes. Source: ``variants.md`` 3, 6.9, 6.10."""
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -8,22 +7,18 @@ from typing import Final
 import structlog
 
 from controllers.packagevariantset import wakeups
-from controllers.packagevariantset.cached_values import (
-    CachedRepository,
-    CachedSet,
-    Key,
-    Member,
-    Selectable,
-    ServedKind,
-)
+from controllers.packagevariantset.cached_values import CachedRepository, CachedSet, Key, Member, Selectable
 from controllers.packagevariantset.caches import Caches, Package
 from controllers.packagevariantset.controller_metrics import SetMetrics
 from controllers.packagevariantset.reconciler import PackageVariantSetReconciler, Recorder
 from controllers.packagevariantset.selected_objects import SelectedObjects
+from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller
 from controllers.runtime.metrics import ControllerMetrics
+from controllers.runtime.served_kinds import ServedKind, came_or_went
 from controllers.runtime.workqueue import Priority
 from krm.client.client import KubeClient
+from krm.client.reflector import Reflectors
 from krm.variants.revisions import Revision
 from krm.variants.sets.guards import GuardDefaults
 from krm.variants.sets.rendering_pool import RenderingPool
@@ -47,6 +42,8 @@ class Options:
     """Sets at the same time; the writes of all of them together have a bound of their own."""
     namespace: str | None = None
     """None for all namespaces."""
+    reflectors: Reflectors | None = None
+    """Those of the process, which it runs; None for some of its own."""
     guards: GuardDefaults = field(default_factory=GuardDefaults)
     """What holds for sets that say nothing."""
     tell_seconds: float = TELL_SECONDS
@@ -58,7 +55,7 @@ class PackageVariantSetController:
     def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
         self._options = options
         self._queue = options.metrics.queue(NAME)
-        self._caches = Caches(client, options.namespace)
+        self._caches = Caches(client, options.namespace, options.reflectors)
         self._objects = SelectedObjects(client, self._wake, self._object_changed)
         self._pool = RenderingPool()
         self._reconciler = PackageVariantSetReconciler(
@@ -83,13 +80,8 @@ class PackageVariantSetController:
         registry = self._options.metrics.registry
         registry.register(self._counts)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                background = [tasks.create_task(self._caches.run()), tasks.create_task(self._objects.run())]
-                try:
-                    await self._work()
-                finally:
-                    for task in background:
-                        task.cancel()
+            async with beside(self._caches.run(), self._objects.run()):
+                await self._work()
         finally:
             registry.unregister(self._counts)
             await self._pool.close()
@@ -140,8 +132,7 @@ class PackageVariantSetController:
         self._wake(wakeups.by_object(namespace, kind, old, new, self._interests))
 
     def _definition_changed(self, old: ServedKind | None, new: ServedKind | None) -> None:
-        changed = (old.kinds if old else frozenset()) ^ (new.kinds if new else frozenset())
-        if changed:
+        if changed := came_or_went(old, new):
             self._objects.definitions_changed(changed)
 
     # --- whom they concern --------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def problems(approval: Any, path: str) -> list[str]:
     try:
         read_duration(approval.get("delay") or "0s")
     except InvalidDuration as error:
-        found.append(f"{path}.delay: {error}")
+        found.append(f"{path}.delay {error}")
     return found
 
 

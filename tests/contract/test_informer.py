@@ -18,7 +18,7 @@ from porch_process import PorchProcess
 
 from krm.client import client as client_module
 from krm.client import connection
-from krm.client import informer as informer_module
+from krm.client import reflector as reflector_module
 from krm.client.client import KubeClient, connect
 from krm.client.informer import Informer
 from krm.client.resources import Resource
@@ -335,7 +335,7 @@ class TestBadServers:
         assert len(script.lists) == 1
 
     async def test_one_that_falls_silent_is_asked_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(informer_module, "WATCH_SECONDS", (1, 1))
+        monkeypatch.setattr(reflector_module, "WATCH_SECONDS", (1, 1))
         monkeypatch.setattr(client_module, "WATCH_GRACE_SECONDS", 0.2)
         script = Script([item("a", 1)], version=3)
         async with following(script, tmp_path):
@@ -350,14 +350,14 @@ class TestBadServers:
 
         async def watch(number: int, stream: web.StreamResponse) -> None:
             script.items = [item("a", 1)]
-            if number < informer_module.REFUSALS:
+            if number < reflector_module.REFUSALS:
                 await stream.write(event("ERROR", errors.Timeout("too large resource version").to_status()))
             else:
                 await asyncio.sleep(60)
 
         script.answer_watch = watch
         async with following(script, tmp_path) as (informer, told):
-            await until(lambda: len(script.watches) > informer_module.REFUSALS)
+            await until(lambda: len(script.watches) > reflector_module.REFUSALS)
 
             assert names(informer) == {"a"}
         assert len(script.lists) == 2
@@ -368,7 +368,7 @@ class TestBadServers:
         busy = errors.TooManyRequests("later").to_status()
         script.answer_watch = lambda _, stream: stream.write(event("ERROR", busy))
         async with following(script, tmp_path):
-            await until(lambda: len(script.watches) > informer_module.REFUSALS + 1)
+            await until(lambda: len(script.watches) > reflector_module.REFUSALS + 1)
 
         assert len(script.lists) == 1
 

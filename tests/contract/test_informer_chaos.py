@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from kube_stand_in import event, kubeconfig, stand_in, start_stream
 
-from krm.client import informer as informer_module
+from krm.client import reflector as reflector_module
 from krm.client.client import connect
 from krm.client.informer import Informer
 from krm.client.resources import Resource
@@ -166,9 +166,9 @@ class Follower:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_the_cache_ends_where_the_server_is(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(informer_module, "FIRST_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(informer_module, "LONGEST_PAUSE_SECONDS", 0.02)
-    monkeypatch.setattr(informer_module, "PAGE", PAGE)
+    monkeypatch.setattr(reflector_module, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(reflector_module, "LONGEST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(reflector_module, "PAGE", PAGE)
     dice = random.Random(seed)  # noqa: S311 - the same in every run
     server = Server(dice)
     async with stand_in(server.serve) as url, connect(kubeconfig(tmp_path, url)) as client:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from krm.expressions.cel import CelSyntaxError
+from krm.variants import approval
 from krm.variants.durations import InvalidDuration, read_duration
 from krm.variants.sets import shapes
 from krm.variants.sets.expressions import (
@@ -19,9 +20,6 @@ Json = dict[str, Any]
 Written = tuple[str, str, tuple[str, ...]]
 """Where an expression stands, its text, and the variables that it has."""
 
-PROPOSE: Final = ("Never", "WhenReady")
-PUBLISH: Final = ("Never", "Initial", "Always")
-APPROVE_DELETION: Final = ("Never", "Always")
 _FUNCTION_TEXTS: Final = ("name", "image", "tag", "exec", "configPath")
 
 
@@ -39,20 +37,7 @@ def template_problems(template: object, path: str) -> Iterator[str]:
     for field in ("injectors", "injectorExprs"):
         yield from _injectors(template.get(field), f"{path}.{field}")
     yield from _pipeline(template.get("pipeline"), f"{path}.pipeline")
-    yield from approval_problems(template.get("approval"), f"{path}.approval")
-
-
-def approval_problems(approval: object, path: str) -> Iterator[str]:
-    """Yield what is wrong with a policy of approval."""
-    if approval is None:
-        return
-    if not isinstance(approval, dict):
-        yield f"{path} must be an object"
-        return
-    yield from shapes.choice(approval.get("propose"), f"{path}.propose", PROPOSE)
-    yield from shapes.choice(approval.get("publish"), f"{path}.publish", PUBLISH)
-    yield from duration_problems(approval.get("delay"), f"{path}.delay")
-    yield from shapes.choice(approval.get("approveDeletion"), f"{path}.approveDeletion", APPROVE_DELETION)
+    yield from approval.problems(template.get("approval"), f"{path}.approval")
 
 
 def duration_problems(written: object, path: str) -> Iterator[str]:

@@ -6,11 +6,12 @@ from typing import Any, cast
 import pytest
 from cluster_bodies import definition, published, repository, revision, variant
 
-from controllers.packagevariant.cached_values import CachedVariant, ServedKind
+from controllers.packagevariant.cached_values import CachedVariant
 from controllers.packagevariant.cached_views import CachedViews, working_on
 from controllers.packagevariant.caches import Caches
 from controllers.packagevariant.injectables import Injectables
 from controllers.packagevariant.views import RepositoryView
+from controllers.runtime.served_kinds import ServedKind
 from krm.client.client import KubeClient
 from krm.variants.revisions import Lock, Owner, Revision
 from krm.variants.vocabulary import API_VERSION

@@ -75,7 +75,7 @@ class Rig:
         self.told.append((old.resource_version if old else "", new.resource_version if new else ""))
 
     def event(self, kind: str, body: Json, informer: Informer[Any] | None = None) -> None:
-        (informer or self.caches.package_revisions)._event(kind, body)
+        (informer or self.caches.package_revisions)._reflector.event(kind, body)
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 from cluster_bodies import definition, published, repository, revision, variant
 
 from controllers.packagevariant import wakeups
-from controllers.packagevariant.cached_values import CachedRepository, CachedVariant, ServedKind
+from controllers.packagevariant.cached_values import CachedRepository, CachedVariant
+from controllers.runtime.served_kinds import ServedKind, came_or_went
 from krm.variants.revisions import Revision
 from krm.variants.vocabulary import APPLIED_INPUTS, MARKER_LABEL, PAUSED
 
@@ -299,4 +300,4 @@ TEAM = {("hr.example.com/v1alpha1", "Team")}
 def test_definition(old: Json | None, new: Json | None, types: set[tuple[str, str]]) -> None:
     before, after = (ServedKind.of(one) if one else None for one in (old, new))
 
-    assert wakeups.by_definition(before, after) == types
+    assert came_or_went(before, after) == types

@@ -11,9 +11,9 @@ from controllers.packagevariantset.cached_values import (
     Key,
     Member,
     Selectable,
-    revision_of,
 )
 from controllers.packagevariantset.interests import Interest, Interests, interest_of
+from krm.variants.revisions import Revision
 from krm.variants.variant import UpstreamSpec
 
 Json = dict[str, Any]
@@ -80,7 +80,7 @@ def test_what_a_set_said_before_counts_no_more() -> None:
 
 def revision(name: str = "v1", lifecycle: str = "Published", package: str = "foo", **meta: Any) -> Any:
     spec = {"repository": "blueprints", "packageName": package, "workspaceName": name, "lifecycle": lifecycle}
-    return revision_of(
+    return Revision.of(
         {"metadata": {"namespace": "default", "name": f"blueprints.{package}.{name}", **meta}, "spec": spec}
     )
 

@@ -280,8 +280,8 @@ def test_without_a_policy_nothing_is_asked() -> None:
         ({"publish": "always"}, ['spec.approval.publish can only be "Never", "Initial" or "Always"']),
         ({"publish": ["Always"]}, ['spec.approval.publish can only be "Never", "Initial" or "Always"']),
         ({"approveDeletion": True}, ['spec.approval.approveDeletion can only be "Never" or "Always"']),
-        ({"delay": "5"}, ["spec.approval.delay: must be a duration of 0 or more, such as 90s, 10m or 1h30m"]),
-        ({"delay": 5}, ["spec.approval.delay: must be a duration of 0 or more, such as 90s, 10m or 1h30m"]),
+        ({"delay": "5"}, ["spec.approval.delay must be a duration of 0 or more, such as 90s, 10m or 1h30m"]),
+        ({"delay": 5}, ["spec.approval.delay must be a duration of 0 or more, such as 90s, 10m or 1h30m"]),
     ],
 )
 def test_problems_of_a_policy(approval: Any, expected: list[str]) -> None:

@@ -6,9 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rollout_scene import BROKEN, SETTLED, WORKING, Scene
 
-from krm.variants.approval import problems
 from krm.variants.sets.rollout_validation import rollout_problems
-from krm.variants.sets.template_validation import approval_problems
 
 Json = dict[str, Any]
 
@@ -66,21 +64,3 @@ def test_what_is_valid_can_be_rolled_out(rollout: Json, places: list[int], befor
         again = scene.admit().status
         assert again is not None
         assert again["changeId"] == found.status["changeId"]
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    approval=st.fixed_dictionaries(
-        {},
-        optional={
-            "propose": st.sampled_from([None, "", "Never", "WhenReady", "Always", 1]),
-            "publish": st.sampled_from([None, "", "Never", "Initial", "Always", "always", []]),
-            "approveDeletion": st.sampled_from([None, "", "Never", "Always", "Initial", True]),
-            "delay": durations,
-        },
-    )
-    | st.just([])
-    | st.none()
-)
-def test_sets_and_variants_find_the_same_policies_wrong(approval: Any) -> None:
-    assert bool([*approval_problems(approval, "p")]) == bool(problems(approval, "p"))
