@@ -9,6 +9,7 @@ import functools
 import os
 import shlex
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -22,6 +23,7 @@ from apiserver.auth.certificates import Files, UnusableCertificate
 from apiserver.auth.issuing import NotIssued, user_kubeconfig
 from apiserver.auth.signing_keys import UnusableKey
 from apiserver.auth.watched_file import UnusableFile
+from apiserver.cluster.answers import ClusterUnusable
 from apiserver.logs import configure_logging
 from apiserver.settings import PREFIX, Authorization, PushDrafts, Settings
 from storage.interfaces import StoreUnavailable
@@ -38,6 +40,7 @@ _EXPECTED = (
     UnusableFile,
     UnusableKey,
     AuditLogUnusable,
+    ClusterUnusable,
     StoreUnavailable,
 )
 """Why a server may not start, each with a message that says what to do."""
@@ -72,15 +75,16 @@ def serve(
         int | None, typer.Option(help="TCP port for /metrics over plain HTTP; default: none.")
     ] = None,
     controllers: Annotated[bool | None, typer.Option(help="Run the controllers as a child process.")] = None,
+    aggregated: Annotated[
+        bool | None, typer.Option("--aggregated", help="Serve behind a cluster's kube-apiserver.")
+    ] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Of that cluster; default: the pod's account.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
 ) -> None:
-    """Run a standalone server, no cluster needed, until Ctrl-C.
+    """Run a server until Ctrl-C: a standalone one, no cluster needed, or one of a cluster (--aggregated).
 
     Every other setting is an environment variable: see docs/reference/settings.md.
     """
-    # SQLAlchemy, dulwich and the rest take a second to import, which `porch --help` need not pay.
-    from apiserver import standalone
-
     settings = _settings(
         data=data,
         port=port,
@@ -94,13 +98,33 @@ def serve(
         audit_log=audit_log,
         metrics_port=metrics_port,
         controllers=controllers,
+        aggregated=aggregated,
+        kubeconfig=kubeconfig,
         log_level=log_level,
     )
     configure_logging(settings.log_level, settings.log_format)
     try:
-        serving.run(functools.partial(standalone.serve, settings, announce=announce(settings)))
+        serving.run(_composed(settings))
     except _EXPECTED as error:
         _refuse(str(error), EXIT_REFUSED)
+
+
+def _composed(settings: Settings) -> Callable[[], Coroutine[Any, Any, None]]:
+    """Return the server of the composition root that the settings choose."""
+    # SQLAlchemy, dulwich and the rest take a second to import, which `porch --help` need not pay.
+    if not settings.aggregated:
+        from apiserver import standalone
+
+        return functools.partial(standalone.serve, settings, announce=announce(settings))
+    from apiserver import aggregated
+
+    if settings.controllers:
+        _refuse("--controllers is for a standalone server; in a cluster run porch controllers beside it", EXIT_USAGE)
+    if settings.token_file:
+        _refuse("--token-file is for a standalone server; in a cluster its kube-apiserver knows the tokens", EXIT_USAGE)
+    if bool(settings.tls_cert_file) != bool(settings.tls_private_key_file):
+        _refuse("PORCH_TLS_CERT_FILE and PORCH_TLS_PRIVATE_KEY_FILE belong together; set both or none", EXIT_USAGE)
+    return functools.partial(aggregated.serve, settings, announce=announce_in_cluster(settings))
 
 
 @cli.command()
@@ -209,6 +233,18 @@ def announce(settings: Settings) -> serving.Announce:
             f"  export KUBECONFIG={shlex.quote(os.fspath(files.kubeconfig))}\n"
             f"  kubectl get packagerevisions -A\n"
             f"Ctrl-C stops."
+        )
+        sys.stdout.flush()
+
+    return say
+
+
+def announce_in_cluster(settings: Settings) -> Callable[[int, Path], None]:
+    """Return what prints where a server of a cluster is, and which certificate an APIService has to trust."""
+
+    def say(port: int, certificate: Path) -> None:
+        typer.echo(
+            f"Porch serves porch.kpt.dev for its cluster at {settings.host}:{port}, trusted by {certificate}\nCtrl-C stops."
         )
         sys.stdout.flush()
 

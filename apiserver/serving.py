@@ -38,6 +38,8 @@ BACKLOG = 1024
 
 Announce = Callable[[int, Files], None]
 """Told the port and the files of the data directory once requests are answered."""
+Secured = tuple[ReloadingTls, Callable[[], None] | None]
+"""The TLS of a port, and what says that requests are answered there."""
 BeforeStop = Callable[[], Coroutine[Any, Any, None]]
 """Awaited when the server was told to stop and still answers; takes little of the time that there is."""
 
@@ -62,7 +64,31 @@ async def serve(
     announce: Announce | None = None,
     before_stop: BeforeStop | None = None,
 ) -> None:
+    """Serve ``app`` with certificates of the data directory, made when missing; see :func:`serve_secured`.
+
+    Raises:
+        UnusableCertificate: the CA in the data directory cannot be used.
+    """
+
+    def own(port: int) -> Secured:
+        files = ensure_certificates(settings.data, port, settings.host)
+        tls = ReloadingTls(files, partial(ensure_certificates, settings.data, port, settings.host))
+        return tls, announce and (lambda: announce(port, files))
+
+    await serve_secured(app, settings, shutdown, own, before_stop=before_stop)
+
+
+async def serve_secured(
+    app: Starlette,
+    settings: Settings,
+    shutdown: asyncio.Event,
+    secure: Callable[[int], Secured],
+    *,
+    before_stop: BeforeStop | None = None,
+) -> None:
     """Serve ``app`` over HTTPS until SIGTERM or SIGINT, or until ``shutdown`` is set by anyone.
+
+    ``secure`` is told the port once it is taken.
 
     ``shutdown`` is set at once by the first signal: the application then fails its readiness and ends its watches. Open
     requests have DRAIN seconds, then the application's lifespan ends; STOP_WITHIN seconds after a signal the
@@ -70,17 +96,15 @@ async def serve(
 
     Raises:
         CannotListen: the address is in use or not allowed; nothing was started.
-        UnusableCertificate: the CA in the data directory cannot be used.
-        Exception: whatever the application's lifespan raises when it begins.
+        Exception: whatever ``secure`` raises, or the application's lifespan raises when it begins.
     """
     listener = listen(settings.host, settings.port)
     try:
         port: int = listener.getsockname()[1]
-        files = ensure_certificates(settings.data, port, settings.host)
+        tls, announce = secure(port)
         _raise_file_limit(settings.max_connections)
-        tls = ReloadingTls(files, partial(ensure_certificates, settings.data, port, settings.host))
         config = _configure(app, settings, tls.context)
-        server = _Server(config, shutdown, announce and (lambda: announce(port, files)), before_stop)
+        server = _Server(config, shutdown, announce, before_stop)
         # The lifespan runs here and not in uvicorn, which would turn its failures into log lines; signals are
         # taken over around it, so that one that comes while the application starts or ends is heeded too.
         with server.capture_signals():

@@ -71,6 +71,27 @@ class Settings(BaseSettings):
         description="A PostgreSQL database for several replicas: `postgresql://USER:PASSWORD@HOST/NAME`. Empty: the SQLite file "
         "`porch.db` in the data directory.",
     )
+    aggregated: bool = Field(
+        default=False,
+        description="Serve `porch.kpt.dev` behind a cluster's kube-apiserver, registered there as an APIService. Repositories, Secrets, "
+        "namespaces and Events are the cluster's then, and the cluster says who somebody is and what they may do.",
+    )
+    kubeconfig: Path | None = Field(
+        default=None,
+        description="Kubeconfig of that cluster, whose current context is used. Empty: the service account of the pod that the server runs in.",
+    )
+    tls_cert_file: Path | None = Field(
+        default=None,
+        description="PEM file with the serving certificate of a server in a cluster, and those between it and its CA. It is looked at every "
+        "2 s, so that a new one counts without a restart. Empty: `tls.crt` in the data directory, signed there by a CA of the server's own.",
+    )
+    tls_private_key_file: Path | None = Field(default=None, description="PEM file with the key of that certificate.")
+    tls_names: list[str] = Field(
+        default=[],
+        max_length=20,
+        description="Names, as a JSON list, that a certificate which the server makes for a cluster is for besides its address: "
+        '`["porch-server.porch-system.svc"]`.',
+    )
     secret_key_file: Path | None = Field(
         default=None,
         description="File with the key that encrypts Secrets in the database. Empty: `secret.key` in the data directory, "
@@ -285,6 +306,9 @@ class Settings(BaseSettings):
 
     @field_validator(
         "data",
+        "kubeconfig",
+        "tls_cert_file",
+        "tls_private_key_file",
         "secret_key_file",
         "schema_directory",
         "token_file",

@@ -6,9 +6,6 @@ Everything is kept in one database (SQLite by default) and one folder; users are
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-
-from fastapi import FastAPI
 
 from apiserver.access import Access
 from apiserver.app import create_app
@@ -16,9 +13,8 @@ from apiserver.auth.certificates import Files
 from apiserver.controllers_process import ControllersProcess
 from apiserver.engine.engine_metrics import EngineMetrics
 from apiserver.engine.repositories import RESOURCE as REPOSITORIES
-from apiserver.machinery.in_flight import InFlight, Limits
+from apiserver.machinery.in_flight import InFlight
 from apiserver.machinery.machinery import ApiMachinery
-from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served, Updater
 from apiserver.memory import give_back_regularly, loading_long_lived
 from apiserver.metrics_listener import metrics_listener
@@ -42,36 +38,11 @@ from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
 from apiserver.tracing import traces_exported
+from apiserver.wiring import VERSION, Server, create_metrics, database_store, limits
 from krm.meta.errors import ResourceName
-from krm.package.yaml_edit_text import EDIT_WAYS
 from storage.sealing import Sealer, load_or_create_key
 from storage.sql.migrate import upgrade_aside
-from storage.sql.postgres import postgres_database
-from storage.sql.sqlite import sqlite_database
 from storage.watchcache.store import WatchedStore
-
-VERSION = {
-    "major": "1",
-    "minor": "34",
-    "gitVersion": "v1.34.0+porch",
-    "gitCommit": "",
-    "gitTreeState": "",
-    "buildDate": "",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "",
-}
-"""What kubectl compares its own version with (``kube-api.md`` 1.5)."""
-
-
-@dataclass(slots=True)
-class Server:
-    """The wired server: the application, the event that stops it, and what it serves."""
-
-    app: FastAPI
-    shutdown: asyncio.Event
-    served: Sequence[Served]
-    metrics: Metrics
 
 
 def create_server(settings: Settings) -> Server:
@@ -151,31 +122,7 @@ def create_server(settings: Settings) -> Server:
 
 def create_store(settings: Settings) -> WatchedStore:
     """Return the object store of the configured database; it is opened by its ``start``."""
-    database = (
-        postgres_database(settings.database)
-        if settings.database.startswith("postgres")
-        else sqlite_database(settings.data / "porch.db")
-    )
-    return WatchedStore(database, Sealer(load_or_create_key(settings.secret_key)))
-
-
-def limits(settings: Settings) -> Limits:
-    """Return how many requests may be under way."""
-    return Limits(
-        reads=settings.max_reads,
-        writes=settings.max_writes,
-        packages=settings.max_package_operations,
-        watches=settings.max_watches,
-        package_wait_seconds=settings.request_timeout / 4,
-    )
-
-
-def create_metrics(store: WatchedStore) -> Metrics:
-    """Return metrics that show the store and the editing of YAML."""
-    metrics = Metrics()
-    metrics.read_resources(lambda: [ResourceFigures(*one) for one in store.figures()])
-    metrics.read_edits(lambda: EDIT_WAYS)
-    return metrics
+    return database_store(settings, Sealer(load_or_create_key(settings.secret_key)))
 
 
 def register(served: Sequence[Served]) -> None:

@@ -8,10 +8,11 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
-from apiserver.auth.certificates import Files, UnusableCertificate
+from apiserver.auth.certificates import UnusableCertificate
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks at the files: how long a new certificate may go unnoticed."""
@@ -21,10 +22,22 @@ RENEW_SECONDS = 6 * 3600.0
 log = structlog.get_logger()
 
 
-def tls_context(files: Files) -> ssl.SSLContext:
+class ServingFiles(Protocol):
+    """Where the serving certificate is, its key, and the CA whose client certificates are welcome."""
+
+    @property
+    def serving(self) -> Path: ...
+    @property
+    def serving_key(self) -> Path: ...
+    @property
+    def ca(self) -> Path: ...
+
+
+def tls_context(files: ServingFiles, trusted: str | None = None) -> ssl.SSLContext:
     """Build the server's TLS: 1.2 or newer, client certificates welcome but only of our CA.
 
-    A certificate of any other CA fails the handshake, so the application never sees one it would have to doubt.
+    With ``trusted``, certificates in PEM, they are of those instead; empty: none are asked for. A certificate of any other CA
+    fails the handshake, so the application never sees one it would have to doubt.
 
     Raises:
         OSError: a file is missing, or certificate and key do not belong together (``ssl.SSLError`` is one).
@@ -32,22 +45,31 @@ def tls_context(files: Files) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(files.serving, files.serving_key)
-    context.load_verify_locations(files.ca)
-    context.verify_mode = ssl.CERT_OPTIONAL
+    if trusted is None:
+        context.load_verify_locations(files.ca)
+    elif trusted:
+        context.load_verify_locations(cadata=trusted)
+    context.verify_mode = ssl.CERT_NONE if trusted == "" else ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 class ReloadingTls:
-    """The TLS context of one listener; ``renew`` replaces certificates that near their end, and may block."""
+    """The TLS context of one listener; ``renew`` replaces certificates that near their end, and may block.
 
-    def __init__(self, files: Files, renew: Callable[[], object]) -> None:
+    ``trusted`` returns the authorities of client certificates of the moment, in PEM; without, they are those of ``files``.
+    """
+
+    def __init__(
+        self, files: ServingFiles, renew: Callable[[], object], trusted: Callable[[], str] | None = None
+    ) -> None:
         self._files = files
         self._renew = renew
-        self._watched = (files.serving, files.serving_key, files.ca)
-        self._seen = _stamps(self._watched)
-        self._current = tls_context(files)
-        self.context = tls_context(files)
+        self._trusted = trusted
+        self._watched = (files.serving, files.serving_key, *(() if trusted else (files.ca,)))
+        self._seen = self._look_of_now()
+        self._current = self._new_context()
+        self.context = self._new_context()
         """What the listener is given; it hands each connection on to the newest context before the handshake."""
         self.context.sni_callback = self._hand_over
 
@@ -67,17 +89,24 @@ class ReloadingTls:
 
         What cannot be used, such as a certificate whose key is not there yet, leaves what was read before in force.
         """
-        stamps = _stamps(self._watched)
-        if stamps == self._seen:
+        now = self._look_of_now()
+        if now == self._seen:
             return False
-        self._seen = stamps
+        self._seen = now
         try:
-            self._current = tls_context(self._files)
+            self._current = self._new_context()
         except OSError as error:
             log.warning("certificate not taken over", path=str(self._files.serving), error=str(error))
             return False
         log.info("certificate taken over", path=str(self._files.serving))
         return True
+
+    def _look_of_now(self) -> tuple[object, ...]:
+        """Return what differs when there is something new."""
+        return (*_stamps(self._watched), self._trusted() if self._trusted else None)
+
+    def _new_context(self) -> ssl.SSLContext:
+        return tls_context(self._files, self._trusted() if self._trusted else None)
 
     async def _renew_now(self) -> None:
         try:

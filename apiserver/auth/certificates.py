@@ -86,16 +86,26 @@ def ensure_certificates(data: Path, port: int, host: str = "127.0.0.1") -> Files
         UnusableCertificate: the CA is unreadable, incomplete or expired; clients trust it, so only a person may
             throw it away.
     """
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files = Files.under(data)
-    authority = _ensure_authority(files)
-    reachable = host if _is_specific(host) else "127.0.0.1"
-    names = tuple(dict.fromkeys((*LOCAL_HOSTS, reachable)))
-    if not _is_current(files.serving, files.serving_key, authority, names):
-        _store_leaf(files.serving, files.serving_key, _issue_serving(authority, names))
+    reachable = host if is_specific(host) else "127.0.0.1"
+    files = ensure_serving(data, tuple(dict.fromkeys((*LOCAL_HOSTS, reachable))))
+    authority = load_authority(files)
     if not _is_current(files.admin, files.admin_key, authority):
         _store_leaf(files.admin, files.admin_key, issue_client(authority, ADMIN, ADMIN_GROUPS))
     _ensure_kubeconfig(files, reachable, port)
+    return files
+
+
+def ensure_serving(data: Path, names: Sequence[str]) -> Files:
+    """Make a CA and a serving certificate for ``names`` under ``data``, where missing or due; nothing for clients.
+
+    Raises:
+        UnusableCertificate: the CA is unreadable, incomplete or expired.
+    """
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = Files.under(data)
+    authority = _ensure_authority(files)
+    if not _is_current(files.serving, files.serving_key, authority, names):
+        _store_leaf(files.serving, files.serving_key, _issue_serving(authority, names))
     return files
 
 
@@ -224,7 +234,7 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _is_specific(host: str) -> bool:
+def is_specific(host: str) -> bool:
     """Tell whether clients can connect to ``host``: not to "" or a wildcard address."""
     try:
         return not ipaddress.ip_address(host).is_unspecified

@@ -32,6 +32,7 @@ from storage.interfaces import (
     Refresh,
     Watch,
 )
+from storage.turns import TakenTurn, Turn
 
 NAMESPACES: Final = "namespaces"
 NAMESPACE_RESOURCE: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -65,6 +66,11 @@ class ClusterStore:
     def outbox(self) -> Outbox:
         """The outbox of the own store."""
         return self._own.outbox
+
+    @property
+    def shared(self) -> bool:
+        """Whether other replicas write to the own database."""
+        return self._own.shared
 
     @property
     def rv(self) -> int:
@@ -168,7 +174,9 @@ class ClusterStore:
 
     # --- writing ------------------------------------------------------------------------------
 
-    async def write(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()) -> Sequence[Entry]:
+    async def write(
+        self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = (), turn: Turn | None = None
+    ) -> Sequence[Entry]:
         """Write own objects in one transaction, or one Repository to the cluster.
 
         Raises:
@@ -177,10 +185,14 @@ class ClusterStore:
             StoreUnavailable: the database or the cluster refused.
         """
         if all(mutation.key.resource not in self._mirrors for mutation in mutations):
-            return await self._own.write(mutations, outbox)
+            return await self._own.write(mutations, outbox, turn)
         if len(mutations) != 1 or outbox or mutations[0].key.resource != REPOSITORIES:
             raise ValueError("a Repository of the cluster is written alone, and nothing else of the cluster's is")
         return [await self._repositories.write(mutations[0])]
+
+    def turn(self, key: str) -> TakenTurn:
+        """Wait for a turn among the replicas of the own database."""
+        return self._own.turn(key)
 
     async def compact(self, before: int) -> None:
         """Compact the own log."""
