@@ -20,6 +20,7 @@ _COMMANDS = {
     "issue": (_SERVER, "Print a kubeconfig for another user of a standalone server."),
     "backup": (_SERVER, "Copy what a standalone server keeps, while it runs."),
     "restore": (_SERVER, "Put such a copy in place."),
+    "adopt": (_SERVER, "Take over what another Porch server keeps."),
     "rebuild": (_SERVER, "Compare the database with Git, or have all of Git read again."),
     "controllers": (_CONTROLLERS, "Keep PackageVariants true, as a client of an API server, until Ctrl-C."),
     "demo": (_SERVER, "Tell the life of a package with kubectl and git."),

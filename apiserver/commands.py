@@ -221,6 +221,58 @@ def restore(
     typer.echo(f"{len(restored)} files restored: {', '.join(restored)}")
 
 
+@cli.command()
+def adopt(
+    *,
+    from_folder: Annotated[
+        Path | None, typer.Option("--from", help="Folder with what kubectl get -o yaml printed of the old server.")
+    ] = None,
+    from_kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig of the old server.")] = None,
+    namespace: Annotated[list[str] | None, typer.Option(help="Only this namespace; may be repeated.")] = None,
+    write: Annotated[bool, typer.Option("--apply", help="Take it over; without it, only the plan is shown.")] = False,
+    partly: Annotated[bool, typer.Option("--partly", help="Take over what can be, in spite of problems.")] = False,
+    only_revisions: Annotated[
+        bool, typer.Option("--only-revisions", help="Repositories, Secrets and owners stay in the cluster.")
+    ] = False,
+    drop_missing_owners: Annotated[
+        bool, typer.Option("--drop-missing-owners", help="Take off references to owners that are nowhere.")
+    ] = False,
+    from_records: Annotated[
+        bool, typer.Option("--from-records", help="Read PackageRevs: the old server answers no more.")
+    ] = False,
+    rewrite_address: Annotated[
+        list[str] | None, typer.Option(help="OLD=NEW: repositories whose address begins with OLD are at NEW here.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show every line of long lists.")] = False,
+    data: Data = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Take over what another Porch server keeps: names, UIDs, metadata, owners, lifecycles and drafts. See the guide
+    docs/how-to/move-from-upstream.md.
+
+    Nothing is changed without --apply, and with it only here, never at the old server. Ends with 1 when something cannot be taken
+    over, with 3 when nothing could be read or written.
+    """
+    from apiserver.adoption import adopt as adoption
+    from apiserver.adoption.planner import Wishes
+
+    if (from_folder is None) == (from_kubeconfig is None):
+        _refuse("name the old server by --from FOLDER or by --from-kubeconfig FILE", EXIT_USAGE)
+    settings = _settings(data=data, database_url=database_url)
+    addresses = dict(one.partition("=")[::2] for one in rewrite_address or ())
+    if not all(addresses.values()):
+        _refuse("--rewrite-address takes OLD=NEW", EXIT_USAGE)
+    origin = adoption.Origin(from_folder, from_kubeconfig, frozenset(namespace or ()), from_records)
+    wishes = Wishes(only_revisions, drop_missing_owners, addresses)
+    work = adoption.adopt(settings, origin, wishes, typer.echo, write=write, partly=partly, everything=everything)
+    try:
+        done = asyncio.run(work)
+    except adoption.EXPECTED as error:
+        _refuse(str(error), EXIT_REFUSED)
+    if done.problems:
+        raise typer.Exit(EXIT_REFUSED if write and not done.written else EXIT_DIFFERENT)
+
+
 def announce(settings: Settings) -> serving.Announce:
     """Return what prints, once the server answers, where it is and what to type next."""
 

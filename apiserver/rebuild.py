@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from apiserver.database_snapshot import snapshot_of
 from apiserver.engine.git_check import GitCheck, Mismatch
 from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
 from apiserver.engine.remote_access import RemoteAccess
@@ -24,11 +25,7 @@ from apiserver.settings import Settings
 from storage.bodies import decode
 from storage.git.errors import GitError
 from storage.interfaces import Entry, ObjectStore
-from storage.sealing import Sealer, load_or_create_key
-from storage.sql.backup import copy_database
-from storage.sql.postgres import postgres_database
-from storage.sql.sqlite import locked, sqlite_database
-from storage.watchcache.store import WatchedStore
+from storage.sql.sqlite import locked
 
 SETTLE_SECONDS: Final = 3.0
 """A running server and its remotes are seen at two moments; what differs is looked at again after this, and must stay so."""
@@ -106,15 +103,8 @@ async def _compare(checker: GitCheck, entry: Entry, result: _Round) -> None:
 
 @asynccontextmanager
 async def _snapshot(settings: Settings, folder: Path) -> AsyncIterator[tuple[ObjectStore, PackageIndex]]:
-    """Open what the database holds now: a copy of a SQLite file, or PostgreSQL as one more replica that only reads."""
-    if settings.database.startswith("postgres"):
-        database = postgres_database(settings.database)
-    else:
-        copy = folder / "porch.db"
-        await asyncio.to_thread(copy_database, settings.data / "porch.db", copy)
-        database = sqlite_database(copy)
-    store = WatchedStore(database, Sealer(load_or_create_key(settings.secret_key)))
-    index = PackageIndex()
+    """Open what the database holds now, with what comparing needs. Raises StoreUnavailable."""
+    store, index = await snapshot_of(settings, folder), PackageIndex()
     store.register(RESOURCE, revision_fields)
     store.register(REPOSITORIES, lambda _body: ({}, ()))
     store.register("secrets", lambda _body: ({}, ()), sealed=True)

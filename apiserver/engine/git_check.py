@@ -71,16 +71,10 @@ class GitCheck:
         folder = self._folder / f"{settings.uid}.git"
         repository = RegisteredRepository(settings, folder, self._store, self._pool, self._access)
         await repository.open()
-        discovery = await repository.converse(self._read, repository, await repository.remote())
+        discovery = await repository.converse(read_everything, repository, await repository.remote())
         pending = {parcel.revision for parcel in await self._store.outbox.heads(settings.key)}
         mismatches = await repository.run(self._mismatches, repository, discovery, pending)
         return Checked(self._index.count(settings.namespace, settings.name), len(pending), sorted(mismatches))
-
-    def _read(self, repository: RegisteredRepository, remote: Remote) -> Discovery:
-        settings = repository.settings
-        refs = repository.clone.list_remote(remote)
-        repository.clone.fetch(remote, refs)
-        return discover(repository.objects, refs, directory=settings.directory, branch=settings.branch)
 
     def _mismatches(self, repository: RegisteredRepository, discovery: Discovery, pending: set[str]) -> list[Mismatch]:
         settings = repository.settings
@@ -97,6 +91,13 @@ class GitCheck:
             elif told := list(differing(decode(entry), body))[:MAX_FIELDS]:
                 problems[name] = "; ".join(f"{path}: the database has {was}, Git has {now}" for path, was, now in told)
         return [Mismatch(settings.key, name, problem) for name, problem in problems.items()]
+
+
+def read_everything(repository: RegisteredRepository, remote: Remote) -> Discovery:
+    """Fetch everything of a remote, and say what it holds. Blocking. Raises GitError: the remote cannot be read."""
+    settings, refs = repository.settings, repository.clone.list_remote(remote)
+    repository.clone.fetch(remote, refs)
+    return discover(repository.objects, refs, directory=settings.directory, branch=settings.branch)
 
 
 def differing(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str, str]]:

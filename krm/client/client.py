@@ -119,8 +119,11 @@ class KubeClient:
         label_selector: str = "",
         field_selector: str = "",
         page: int = PAGE,
+        versioned: bool = True,
     ) -> AsyncGenerator[Page]:
         """Stream the list of all objects by pages of at most ``page`` (0: all at once), together one consistent state.
+
+        ``versioned`` False takes a list without a resourceVersion, too, as upstream's server answers (``porch-api.md`` 1.8).
 
         Raises:
             Expired: The state went away between two pages; what was read so far is not the whole.
@@ -133,7 +136,7 @@ class KubeClient:
             query["limit"] = str(page)
         while True:
             answer = await self._read(path, query, PAGE_SECONDS)
-            found = _page(path, answer)
+            found = _page(path, answer, versioned=versioned)
             yield found
             if not (token := answer["metadata"].get("continue")):
                 return
@@ -214,11 +217,12 @@ def _object(path: str, answer: bytes) -> Json:
     return found
 
 
-def _page(path: str, answer: Json) -> Page:
+def _page(path: str, answer: Json, *, versioned: bool) -> Page:
     meta, items = answer.get("metadata"), answer.get("items") or []
-    if not isinstance(meta, dict) or not isinstance(items, list) or not meta.get("resourceVersion"):
+    version = str(meta.get("resourceVersion") or "") if isinstance(meta, dict) else ""
+    if not isinstance(meta, dict) or not isinstance(items, list) or (versioned and not version):
         raise Garbled(f"{path}: the answer is no list")
-    return Page(items, str(meta["resourceVersion"]))
+    return Page(items, version)
 
 
 def _event(line: bytes) -> tuple[str, Json]:
