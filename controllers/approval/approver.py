@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from controllers.approval.caches import Caches, Key
+from controllers.approval.controller_metrics import ApprovalMetrics, Asked
 from controllers.runtime.controller import Result
 from krm.client.client import KubeClient
 from krm.client.resources import PACKAGE_REVISIONS, PACKAGE_VARIANTS
@@ -73,10 +74,11 @@ class Approver:
         caches: Caches,
         recorder: Recorder,
         released: Released,
+        counts: ApprovalMetrics,
         clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
     ) -> None:
         self._client, self._caches, self._recorder = client, caches, recorder
-        self._released, self._clock = released, clock
+        self._released, self._counts, self._clock = released, counts, clock
 
     async def reconcile(self, key: Key) -> Result:
         """Take all steps that can be taken now.
@@ -147,14 +149,18 @@ class Approver:
         while body is not None and not self._caches.switched_off:
             candidate = Candidate.of(body)
             # Read after the package revision: what is written holds only if that has not changed since.
-            decision = self._decide(candidate, await self._fresh_owner(candidate))
+            owner = await self._fresh_owner(candidate)
+            decision = self._decide(candidate, owner)
             if decision.step is None:
                 return Result(requeue_after=decision.recheck)
+            asked = _asked(decision.step, candidate, owner)
             try:
                 body = await self._do(decision.step, body, candidate)
             except (Forbidden, Invalid) as error:
+                self._counts.refused[asked] += 1
                 self._recorder.event(_described(candidate), "Warning", REFUSED, error.message)
                 return Result(back_off=LONGEST_REFUSED)
+            self._counts.taken[asked] += 1
             self._tell(decision, candidate)
         return Result()
 
@@ -190,6 +196,11 @@ class Approver:
         assert step is not None  # noqa: S101 -- it was done
         log.info("approved", step=step.value, revision=candidate.name, namespace=candidate.namespace, why=decision.why)
         self._recorder.event(_described(candidate), "Normal", step.value, f"{_SAID[step]}: {decision.why}")
+
+
+def _asked(step: Step, candidate: Candidate, owner: ApprovingVariant | None) -> Asked:
+    policy = policy_of(candidate, owner) or Policy()
+    return Asked(step, policy.publishes, "variant" if owner and owner.approval is not None else "annotation")
 
 
 def _is_strange(candidate: Candidate, owner: ApprovingVariant | None) -> bool:

@@ -13,6 +13,7 @@ import structlog
 from controllers.approval import wakeups
 from controllers.approval.approver import Approver, Recorder
 from controllers.approval.caches import Caches, Key, Switch, package_of
+from controllers.approval.controller_metrics import ApprovalMetrics
 from controllers.approval.released import ReleasedRevisions
 from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller
@@ -43,10 +44,12 @@ class ApprovalController:
     """Approves while ``run`` runs, which it does once."""
 
     def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
+        self._registry = options.metrics.registry
         self._queue = options.metrics.queue(NAME)
         self._caches = Caches(client, options.namespace, options.lease)
         self._released = ReleasedRevisions(self._caches.variant)
-        self._approver = Approver(client, self._caches, recorder, self._released)
+        self._counts = ApprovalMetrics(lambda: self._caches.switched_off)
+        self._approver = Approver(client, self._caches, recorder, self._released, self._counts)
         self._controller = Controller(NAME, self._approver.reconcile, self._queue, options.workers, options.metrics)
 
     @property
@@ -61,8 +64,12 @@ class ApprovalController:
 
     async def run(self) -> None:
         """Work until cancelled; what runs then may finish within the runtime's grace."""
-        async with beside(self._caches.run()):
-            await self._work()
+        self._registry.register(self._counts)
+        try:
+            async with beside(self._caches.run()):
+                await self._work()
+        finally:
+            self._registry.unregister(self._counts)
 
     def resync(self) -> None:
         """Have every package revision with a policy looked at, when nothing more urgent waits."""

@@ -51,11 +51,15 @@ def _always(body: Json) -> None:
 
 
 @asynccontextmanager
-async def approver(place: Place) -> AsyncIterator[tuple[Recording, "asyncio.Task[None]"]]:
+async def approver(
+    place: Place, metrics: ControllerMetrics | None = None
+) -> AsyncIterator[tuple[Recording, "asyncio.Task[None]"]]:
     """Run the approver until the block ends, with what it writes."""
     async with recording_client(place.server.kubeconfig) as client:
         recorder = Recorder(client, "approval-controller")
-        options = Options(ControllerMetrics(CollectorRegistry()), (place.namespace, "no-lease"), 4, place.namespace)
+        options = Options(
+            metrics or ControllerMetrics(CollectorRegistry()), (place.namespace, "no-lease"), 4, place.namespace
+        )
         controller = approval_controller(client, recorder, options)
         tasks = [asyncio.create_task(controller.run()), asyncio.create_task(recorder.run())]
         try:
@@ -181,9 +185,22 @@ async def test_a_gate_that_is_closed_at_the_last_moment_holds(place: Place) -> N
 
 async def test_what_the_server_refuses_is_told_and_tried_again(place: Place) -> None:
     refusal = Fault(of("Proposed"), lambda: Forbidden("not yet"), times=2)
-    async with approver(place) as (recording, _):
+    metrics = ControllerMetrics(CollectorRegistry())
+    async with approver(place, metrics) as (recording, _):
         recording.faults.append(refusal)
         await published(place)
         await asyncio.sleep(0.5)
+        counts = {
+            (one.name, one.labels.get("step"), one.labels.get("source")): one.value
+            for family in metrics.registry.collect()
+            for one in family.samples
+            if one.name.startswith("porch_approvals")
+        }
     assert steps(recording) == ONCE
+    assert counts == {
+        ("porch_approvals_total", "Proposed", "annotation"): 1,
+        ("porch_approvals_total", "Published", "annotation"): 1,
+        ("porch_approvals_refused_total", "Proposed", "annotation"): 2,
+        ("porch_approvals_stopped", None, None): 0,
+    }
     assert "ApprovalRefused" in {event.get("reason") for event in recording.events}
