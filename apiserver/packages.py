@@ -37,7 +37,7 @@ from apiserver.resources.repositories import RegisteredRepositories
 from apiserver.settings import Settings
 from krm.functions.render_cache import RenderCache
 from storage.git.network import NetworkPolicy
-from storage.interfaces import ObjectStore
+from storage.interfaces import Entry, ObjectStore
 
 
 class Packages:
@@ -78,7 +78,7 @@ class Packages:
         )
         self._imports = ImportRendering(store, recorder, self._repositories, claims, renderer, starting, writer, events)
         registered = RegisteredRepositories(
-            StoredObjects(repository_definition(), store, namespace_check=namespace_check), self._claims
+            StoredObjects(repository_definition(), store, namespace_check=namespace_check), self._claims, store
         )
         revisions = PackageRevisions(store, service, namespace_check)
         self.served: Sequence[Served] = [
@@ -87,6 +87,11 @@ class Packages:
             Served(PackageRevisionResources(store, service)),
             Served(PorchPackages(store, self._index)),
         ]
+
+    def revisions_of(self, namespace: str, repository: str, package: str) -> Sequence[Entry]:
+        """Return the revisions of a package; may be asked in any thread."""
+        found = self._index.package(namespace, repository, package)
+        return [] if found is None else list(found.revisions.values())
 
     def follow(self) -> None:
         """Keep up with revisions and Repositories; to be called once Repositories are registered, before the store starts."""

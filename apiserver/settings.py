@@ -92,6 +92,19 @@ class Settings(BaseSettings):
         description="Names, as a JSON list, that a certificate which the server makes for a cluster is for besides its address: "
         '`["porch-server.porch-system.svc"]`.',
     )
+    database_connections: int = Field(
+        default=7,
+        ge=4,
+        le=200,
+        description="Connections to PostgreSQL that one server may have: three of them write, listen and hold turns, the others read.",
+    )
+    replica_lease: float = Field(
+        default=10.0,
+        ge=1.0,
+        le=300.0,
+        description="Seconds after which a replica that shows no sign of life loses its turn at a repository to another one. One that "
+        "dies loses it at once.",
+    )
     secret_key_file: Path | None = Field(
         default=None,
         description="File with the key that encrypts Secrets in the database. Empty: `secret.key` in the data directory, "

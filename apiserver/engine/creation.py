@@ -23,7 +23,7 @@ from krm.meta.errors import AlreadyExists
 from storage.git.errors import UnsafePath
 from storage.git.paths import check_path
 from storage.git.refs import draft_ref
-from storage.interfaces import Entry, StaleWrite
+from storage.interfaces import Entry, ObjectStore, StaleWrite
 
 Json = dict[str, Any]
 
@@ -32,9 +32,14 @@ class Creation:
     """Makes drafts. Nothing is visible before everything is done, and nothing is left of what failed."""
 
     def __init__(
-        self, index: PackageIndex, starting: StartingContents, renderer: Renderer, writer: DraftWriter
+        self,
+        store: ObjectStore,
+        index: PackageIndex,
+        starting: StartingContents,
+        renderer: Renderer,
+        writer: DraftWriter,
     ) -> None:
-        self._packages_to_be = PackagesToBe(index)
+        self._packages_to_be = PackagesToBe(store, index)
         self._starting = starting
         self._renderer = renderer
         self._writer = writer
@@ -60,7 +65,8 @@ class Creation:
         body = new_revision(settings.namespace, name, Lifecycle.DRAFT, [task], deployment=settings.deployment)
         body["metadata"] = taken_metadata(body["metadata"], wanted["metadata"])
         try:
-            made = await self._writer.save(held, body, contents, None, parent, task, user, dry_run=dry_run)
+            async with self._packages_to_be.confirmed(settings.namespace, name, task.get("type") or ""):
+                made = await self._writer.save(held, body, contents, None, parent, task, user, dry_run=dry_run)
         except StaleWrite:
             raise AlreadyExists.of(REVISIONS, name.object_name) from None
         return made, start.notes

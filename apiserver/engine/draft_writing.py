@@ -22,12 +22,12 @@ from apiserver.engine.revision_body import (
 )
 from apiserver.engine.tree_changes import Together, commit_contents, package_tree
 from apiserver.rules.lifecycle import Lifecycle
-from krm.meta.errors import Conflict
+from krm.meta.errors import Conflict, ServiceUnavailable
 from krm.package.contents import Contents, binary_paths
 from krm.package.kptfile import KptfileError, parse_kptfile
 from storage.bodies import decode, encode_body, with_revision
 from storage.git.commits import CREATING_TASKS
-from storage.git.errors import UnsafePath
+from storage.git.errors import ObjectMissing, UnsafePath
 from storage.git.objects import GitObject
 from storage.git.refs import draft_ref, proposed_ref, short_ref
 from storage.interfaces import Entry, Mutation, OutboxChange, StaleWrite
@@ -84,6 +84,9 @@ class DraftWriter:
         except UnsafePath as error:  # somebody else's commit holds the file; what clients send was checked before
             why = f"{error}; the file came from Git, and has to be renamed or removed there"
             raise refuse(name.object_name, "spec.resources", why) from error
+        except ObjectMissing as error:  # another replica has just pushed what was read from the outbox
+            why = f'the content of package revision "{name.object_name}" has to be read again; nothing was changed, try again'
+            raise ServiceUnavailable(why, retry_after=1) from error
         if entry is not None and not changed:
             return await self.move(held, body, entry, user, dry_run=dry_run)
         self._lock(body, settings.url, path, commit)

@@ -95,7 +95,10 @@ class DraftJob:
         """Return commits that somebody else pushed to the revision's branches meanwhile."""
         if not any(value == commit for value in wanted.values()):
             return []
-        known = {commit, *self._parcel.seen.values(), *(obj.oid for obj in self._parcel.objects)}
+        ours = [obj for obj in self._parcel.objects if obj.kind == "commit"]
+        # What ours were built on is no other line: another replica may have pushed it, and its parcel is forgotten.
+        built_on = {parent for obj in ours for parent in parse_commit(obj.data).parents}
+        known = {commit, *self._parcel.seen.values(), *(obj.oid for obj in self._parcel.objects), *built_on}
         actual = (view.get(ref) for ref in list(wanted)[:2])
         return [oid for oid in actual if oid is not None and oid not in known]
 

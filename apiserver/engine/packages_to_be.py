@@ -5,23 +5,25 @@ Everything is compared on full paths, where upstream compares the last segment o
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from apiserver.engine.package_index import PackageIndex
 from apiserver.engine.recording import REVISIONS
 from apiserver.rules.revision_changes import INTERNAL
 from krm.api.revision_name import RevisionName
-from krm.meta.errors import AlreadyExists, Conflict, StatusError
+from krm.meta.errors import AlreadyExists, Conflict, ServiceUnavailable, StatusError
+from storage.interfaces import ObjectStore, StoreUnavailable
 
 NEW_PACKAGE = ("init", "clone")
 """Tasks that begin a package; the others continue one."""
 
 
 class PackagesToBe:
-    """Keeps the places of packages free while they are made. For one event loop."""
+    """Keeps the places of packages free while they are made. For one event loop; :meth:`confirmed` asks the other replicas."""
 
-    def __init__(self, index: PackageIndex) -> None:
+    def __init__(self, store: ObjectStore, index: PackageIndex) -> None:
+        self._store = store
         self._index = index
         self._coming: dict[tuple[str, str], Counter[str]] = {}
 
@@ -34,9 +36,7 @@ class PackagesToBe:
             Conflict: it would lie in or around another package, or somebody else is just beginning the package.
         """
         key = (namespace, name.repository)
-        if problem := self._problem(key, name, task):
-            refusal, why = problem
-            raise refusal(INTERNAL + why, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource)
+        self._check(key, name, task, self._coming.get(key, Counter()))
         coming = self._coming.setdefault(key, Counter())
         coming[name.package] += 1
         try:
@@ -48,7 +48,37 @@ class PackagesToBe:
             if not coming:
                 self._coming.pop(key, None)
 
-    def _problem(self, key: tuple[str, str], name: RevisionName, task: str) -> tuple[type[StatusError], str] | None:
+    @asynccontextmanager
+    async def confirmed(self, namespace: str, name: RevisionName, task: str) -> AsyncIterator[None]:
+        """Write a revision whose place one has; with replicas, while none of them begins a package in the repository.
+
+        Raises:
+            AlreadyExists, Conflict: as :meth:`place`; another replica was first.
+            ServiceUnavailable: the database cannot be used.
+        """
+        key = (namespace, name.repository)
+        begins = task in NEW_PACKAGE or self._index.package(*key, name.package) is None
+        if not self._store.shared or not begins:
+            yield
+            return
+        turn = self._store.turn(f"packages of {namespace}/{name.repository}")
+        try:
+            await turn.__aenter__()
+        except StoreUnavailable as error:
+            raise ServiceUnavailable(f"{error}; nothing was changed, try again", retry_after=1) from error
+        async with AsyncExitStack() as held:
+            held.push_async_exit(turn)
+            self._check(key, name, task, Counter())
+            yield
+
+    def _check(self, key: tuple[str, str], name: RevisionName, task: str, coming: Counter[str]) -> None:
+        if problem := self._problem(key, name, task, coming):
+            refusal, why = problem
+            raise refusal(INTERNAL + why, name=name.object_name, group=REVISIONS.group, kind=REVISIONS.resource)
+
+    def _problem(
+        self, key: tuple[str, str], name: RevisionName, task: str, coming: Counter[str]
+    ) -> tuple[type[StatusError], str] | None:
         package = self._index.package(*key, name.package)
         if package is not None and package.by_workspace(name.workspace) is not None:
             return AlreadyExists, (
@@ -62,18 +92,16 @@ class PackagesToBe:
             )
         if package is not None and task == "init":
             return AlreadyExists, f'package "{name.package}" already exists in repository "{name.repository}"'
-        coming = self._coming.get(key, Counter())
         if package is None and task in NEW_PACKAGE and coming[name.package]:
             why = f'another request is already in progress to create package "{name.package}" in repository "{key[1]}"'
             return Conflict, why
-        if package is None and (other := self._nested(key, name.package)):
+        if package is None and (other := self._nested(key, name.package, coming)):
             why = f'package path "{name.package}" conflicts with existing package "{other}": packages cannot be nested'
             return Conflict, why
         return None
 
-    def _nested(self, key: tuple[str, str], path: str) -> str | None:
+    def _nested(self, key: tuple[str, str], path: str, coming: Counter[str]) -> str | None:
         """Return a package that ``path`` would lie in or around: one that exists, or one that is coming."""
         if other := self._index.nesting_conflict(*key, path):
             return other
-        coming = self._coming.get(key, Counter())
         return next((o for o in coming if o.startswith(f"{path}/") or path.startswith(f"{o}/")), None)

@@ -18,13 +18,16 @@ from storage.git.refs import tag_ref
 from storage.interfaces import (
     Entry,
     Mutation,
+    NotOurTurn,
     ObjectKey,
     ObjectStore,
     Op,
     OutboxChange,
+    OutcomeUnknown,
     StaleWrite,
     StoreUnavailable,
 )
+from storage.turns import Turn
 
 Json = dict[str, Any]
 REVISIONS = ResourceName("packagerevisions", "porch.kpt.dev")
@@ -78,15 +81,23 @@ class Recorder:
         held = self._index.package(namespace, repository, package)
         return held.next_revision() if held else 1
 
-    async def write(self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()) -> Sequence[Entry]:
-        """Commit mutations.
+    async def write(
+        self, mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = (), turn: Turn | None = None
+    ) -> Sequence[Entry]:
+        """Commit mutations, which hold only as long as no other replica has had ``turn``, if there is one.
 
         Raises:
             StaleWrite: somebody else was first.
-            ServiceUnavailable: the database refused; nothing was written.
+            NotOurTurn: another replica has had the turn; nothing was written.
+            ServiceUnavailable: the database refused; nothing was written, or nobody can tell.
         """
         try:
-            return await self._store.write(mutations, outbox)
+            return await self._store.write(mutations, outbox, turn)
+        except NotOurTurn:
+            raise
+        except OutcomeUnknown as error:
+            why = f"the database went away ({error}); read the object again, then try again"
+            raise ServiceUnavailable(why, retry_after=1) from error
         except StoreUnavailable as error:
             why = f"the database cannot be written ({error}); nothing was changed, try again"
             raise ServiceUnavailable(why, retry_after=1) from error
@@ -148,7 +159,7 @@ class Recorder:
             set_published(body, number, by=user, at=at)
             if managers is not None:
                 set_managers(body, managers)
-            newest = number >= self.next_revision(settings.namespace, settings.name, revision.package)
+            newest = number > self._highest_besides(settings.namespace, settings.name, revision)
             set_latest_label(body, latest=newest)
             path = settings.full_path(revision.package)
             lock = {"url": settings.url, "directory": path, "commit": commit}
@@ -162,6 +173,12 @@ class Recorder:
             except StaleWrite:
                 continue
         raise ServiceUnavailable(f"package {revision.package} is written by too many at once; try again", retry_after=1)
+
+    def _highest_besides(self, namespace: str, repository: str, revision: RevisionName) -> int:
+        """Return the highest number of the package's other revisions; another replica's sync may have recorded this one."""
+        package = self._index.package(namespace, repository, revision.package)
+        others = [entry for entry in package.published() if entry.name != revision.object_name] if package else []
+        return max((int(entry.fields[REVISION]) for entry in others), default=0)
 
     def _demote(self, namespace: str, repository: str, revision: RevisionName, actor: str) -> list[Mutation]:
         """Take the label from whoever has it besides the revision that is published now."""

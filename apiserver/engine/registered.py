@@ -16,17 +16,20 @@ from apiserver.engine.remote_access import RemoteAccess
 from krm.meta.errors import ServiceUnavailable
 from storage.git.clone import Clone
 from storage.git.commits import Identity
-from storage.git.objects import Overlay
+from storage.git.objects import GitObject, Overlay
 from storage.git.refs import full_path
 from storage.git.remote import Remote
-from storage.interfaces import ObjectStore
+from storage.interfaces import ObjectStore, StoreUnavailable
 from storage.spans import span
+from storage.turns import TakenTurn, Turn
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 COMPLETE_SECONDS = 300.0
 """Between two times that readers have everything fetched again."""
+OUTBOX_SECONDS = 10.0
+"""How long a thread waits for an object that another replica saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,11 @@ class RepositorySettings:
     def full_path(self, package: str) -> str:
         """Return the path of a package inside the Git tree."""
         return full_path(self.directory, package)
+
+
+def turn_at(repository: str) -> str:
+    """Return the name of the turn at the remote of a repository (``namespace/name``)."""
+    return f"repository {repository}"
 
 
 def read_settings(body: Json) -> RepositorySettings:
@@ -108,6 +116,10 @@ class RegisteredRepository:
         """The registered branch and the revisions are known at least once."""
         self.damaged = False
         """Objects that should be in the clone are not; the next sync gets everything anew."""
+        self.behind = False
+        """Another replica has talked to the remote since; what the clone says of its refs may be out of date."""
+        self.turn: Turn | None = None
+        """Ours at this repository among all replicas, while the queue holds it."""
         self._completed_at = -math.inf
 
     async def open(self) -> None:
@@ -115,10 +127,35 @@ class RegisteredRepository:
         if self._objects is not None:
             return
         clone = await self.run(Clone.open, self.folder)
-        overlay = Overlay(clone)
+        overlay = Overlay(clone, self._from_outbox(asyncio.get_running_loop()) if self._store.shared else None)
         for parcel in await self._store.outbox.parcels(self.settings.key):
             overlay.add(parcel.objects)
         self._clone, self._objects = clone, overlay
+
+    def _from_outbox(self, loop: asyncio.AbstractEventLoop) -> Callable[[str], GitObject | None]:
+        """Return what finds an object that another replica saved and has not pushed; for threads."""
+
+        def find(oid: str) -> GitObject | None:
+            with contextlib.suppress(RuntimeError):
+                if asyncio.get_running_loop() is loop:
+                    return None  # the loop cannot wait for itself
+            asked = asyncio.run_coroutine_threadsafe(self._store.outbox.find_object(self.settings.key, oid), loop)
+            try:
+                return asked.result(OUTBOX_SECONDS)
+            except (StoreUnavailable, TimeoutError):
+                asked.cancel()
+                return None
+
+        return find
+
+    @property
+    def shared(self) -> bool:
+        """Whether other replicas may talk to the remote, too."""
+        return self._store.shared
+
+    def take_turn(self) -> TakenTurn:
+        """Wait for the turn at the remote among all replicas."""
+        return self._store.turn(turn_at(self.settings.key))
 
     @property
     def clone(self) -> Clone:

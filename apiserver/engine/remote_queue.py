@@ -7,7 +7,8 @@ waited for.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -124,6 +125,7 @@ class RemoteQueue:
         self._look_soon = look_soon
         self._waiting: list[_Waiting] = []
         self._conversation = asyncio.Lock()
+        self._next_look: asyncio.Task[None] | None = None
         self._drain: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
         self._settling: set[asyncio.Task[None]] = set()
@@ -151,9 +153,51 @@ class RemoteQueue:
         Raises:
             GitError: the remote could not be read.
         """
-        async with self._conversation:
-            await self._settled()
-            await self._sync()
+        async with self._in_turn():
+            await self._look()
+
+    async def look(self) -> None:
+        """Like :meth:`synchronize`; those who ask together share one, begun after they asked.
+
+        Raises:
+            GitError: the remote could not be read.
+        """
+        if self._next_look is None:
+            self._next_look = asyncio.create_task(self._look_for_many())
+        await asyncio.shield(self._next_look)
+
+    async def _look_for_many(self) -> None:
+        try:
+            async with self._in_turn():
+                self._next_look = None  # who comes from here on may have come too late for this one
+                await self._look()
+        finally:
+            if self._next_look is asyncio.current_task():
+                self._next_look = None
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[None]:
+        """Talk to the remote alone: in this process, and among all replicas.
+
+        Raises:
+            StoreUnavailable: the turn did not come.
+        """
+        repository = self._repository
+        async with self._conversation, repository.take_turn() as turn:
+            repository.turn = turn
+            repository.behind = repository.behind or turn.moved
+            try:
+                yield
+            finally:
+                if repository.shared:
+                    await self._settled()
+                repository.turn = None
+
+    async def _look(self) -> None:
+        """Sync, once everything of ours is recorded."""
+        await self._settled()
+        await self._sync()
+        self._repository.behind = False
 
     async def close(self) -> None:
         """Refuse new jobs, fail those that wait, and let the push under way finish; cancelled, this gives that up, too."""
@@ -175,11 +219,19 @@ class RemoteQueue:
     async def _work(self) -> None:
         enter_background(self._repository.settings.key)
         while self._waiting:
-            async with self._conversation:
-                batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-                if batch:
-                    await self._push_or_tell(batch)
+            try:
+                async with self._in_turn():
+                    batch = self._next_batch()
+                    if batch:
+                        await self._push_or_tell(batch)
+            except StoreUnavailable as error:
+                for waiting in self._next_batch():
+                    waiting.fail(not_begun(waiting.job, error))
             self._tidy()
+
+    def _next_batch(self) -> list[_Waiting]:
+        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        return batch
 
     async def _push_or_tell(self, batch: list[_Waiting]) -> None:
         """Push a batch; when that is given up on the way, nobody waits for it for ever, with a claim in hand."""
@@ -205,9 +257,8 @@ class RemoteQueue:
     async def _push_together(self, batch: list[_Waiting]) -> None:
         """Push a batch; when the remote refuses it as a whole, each job alone."""
         try:
-            if not self._repository.synced:
-                await self._settled()
-                await self._sync()  # an approval of before a crash may be in the remote already
+            if not self._repository.synced or self._repository.behind:
+                await self._look()  # an approval of before a crash, or of another replica, may be in the remote already
             await self._push(batch)
         except PushRejected as rejected:
             await self._push_alone(batch, rejected)
@@ -257,7 +308,9 @@ class RemoteQueue:
     async def _push(self, batch: list[_Waiting]) -> None:
         repository = self._repository
         pauses = iter(RETRY_SECONDS)
-        for _attempt in range(MAX_ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
+            if attempt:
+                await self._make_sure_of_turn()
             remote = await repository.remote()
             undone = [waiting for waiting in batch if not waiting.done.done()]
             try:
@@ -286,11 +339,18 @@ class RemoteQueue:
         for waiting in batch:
             waiting.fail(Conflict.of(REVISIONS, waiting.job.name, moving))
 
+    async def _make_sure_of_turn(self) -> None:
+        """See whether other replicas did something while we were waiting, or paused: what we planned is then planned anew."""
+        turn = self._repository.turn
+        if turn is not None and await turn.renew():
+            self._repository.behind = True
+            await self._look()
+
     async def _look_again(self, cause: RefMoved | RemoteUnavailable) -> None:
         """See what moved, or what of ours arrived; when the remote does not say, that stays as unknown as it was."""
-        await self._settled()
         try:
-            await self._sync()
+            await self._make_sure_of_turn()
+            await self._look()
         except GitError as error:
             if isinstance(cause, RemoteUnavailable):
                 raise cause from error
@@ -384,3 +444,8 @@ def unrecorded(job: PushJob, error: StatusError | StoreUnavailable) -> ServiceUn
     """Say that the log could not be written, and that nobody can tell from that what the remote has."""
     why = f"{job.name} may be in its Git remote already, but the database cannot be used now: {error}"
     return ServiceUnavailable(f"{why}. The next sync shows what arrived; read it again, then try again", retry_after=1)
+
+
+def not_begun(job: PushJob, error: StoreUnavailable) -> ServiceUnavailable:
+    """Say that nothing of a job was sent anywhere."""
+    return ServiceUnavailable(f"{job.name}: {error}. Nothing was changed; try again", retry_after=1)

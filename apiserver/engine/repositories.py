@@ -20,6 +20,7 @@ import structlog
 
 from apiserver.engine.back_off import BackOff, UnsupportedRepository
 from apiserver.engine.claims import Claims
+from apiserver.engine.draft_adoption import adopt_drafts
 from apiserver.engine.draft_pushing import DraftPusher
 from apiserver.engine.engine_metrics import EngineFigures, EngineMetrics
 from apiserver.engine.held_repository import Held, Options
@@ -27,7 +28,7 @@ from apiserver.engine.log_context import enter_background
 from apiserver.engine.package_index import PackageIndex
 from apiserver.engine.push_refusals import PushRefusals
 from apiserver.engine.recording import SYNC_ACTOR, Recorder, delete_mutation
-from apiserver.engine.registered import RegisteredRepository, RepositorySettings, read_settings
+from apiserver.engine.registered import RegisteredRepository, RepositorySettings, read_settings, turn_at
 from apiserver.engine.remote_access import CA_BUNDLE, RemoteAccess
 from apiserver.engine.remote_queue import RemoteQueue
 from apiserver.engine.repository_status import FINALIZER, RESOURCE, RepositoryStatus, SyncOutcome
@@ -38,7 +39,7 @@ from krm.meta.errors import NotFound, ResourceName, StatusError
 from storage.bodies import decode
 from storage.git.errors import GitError
 from storage.git.objects import GitObject
-from storage.interfaces import Entry, Event, EventType, Mutation, ObjectStore, StaleWrite, StoreUnavailable
+from storage.interfaces import Entry, Event, EventType, Mutation, NotOurTurn, ObjectStore, StaleWrite, StoreUnavailable
 
 __all__ = ["FINALIZER", "RESOURCE", "Held", "Options", "Repositories"]
 
@@ -50,6 +51,8 @@ WRITE_CHUNK = 500
 LOOKS_PER_SECOND = 50.0
 """Remotes that are looked at in a second after a start. A thousand at once kept the server from answering for half a minute;
 until its turn a repository serves what the log and its clone hold."""
+TURN_SECONDS = 1.0
+"""Until a sync is begun anew that another replica overtook."""
 RETRY_SECONDS = 2.0
 """Between attempts to forget a repository while the database cannot be written."""
 FLUSH_SECONDS = 5.0
@@ -119,6 +122,18 @@ class Repositories:
             oldest = max(oldest, held.outbox.waits())
         return EngineFigures(self._index.lifecycles.copy(), states, drafts, size, oldest, self._claims.count())
 
+    def _pushing(self) -> list[str]:
+        """Return the repositories whose drafts are about to be pushed from here."""
+        return [
+            held.repository.settings.key
+            for held in self._held.values()
+            if held.outbox.drafts or held.dirty.is_set() or not held.repository.synced
+        ]
+
+    def _push_all(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        self.mark_dirty(namespace, name)
+
     async def unpushed_commits(self, key: str, revision: str) -> list[GitObject]:
         """Return the commits of a draft that its remote is not known to have."""
         parcel = await self._store.outbox.parcel(key, revision)
@@ -155,6 +170,8 @@ class Repositories:
         for key in set(self._index.repositories()) - registered:
             self._forget(key, None, None)  # the server stopped while the repository was being removed
         self._remove_clones({held.repository.folder for held in self._held.values()})
+        if self._options.push_drafts != "never":
+            self._aside(adopt_drafts(self._store, self._pushing, self._push_all))
 
     async def stop(self) -> None:
         """End all background work; what is acknowledged stays in the outbox."""
@@ -214,10 +231,11 @@ class Repositories:
         if held is None and entry is None:
             return
         folder = held.repository.folder if held else self._folder(read_settings(decode(entry))) if entry else None
-        self._forget(key, held, folder)
+        uid = held.repository.settings.uid if held else entry.uid if entry else ""
+        self._forget(key, held, folder, uid)
 
-    def _forget(self, key: tuple[str, str], held: Held | None, folder: Path | None) -> None:
-        task = self._leaving[key] = self._aside(self._unregister(key, held, folder))
+    def _forget(self, key: tuple[str, str], held: Held | None, folder: Path | None, uid: str = "") -> None:
+        task = self._leaving[key] = self._aside(self._unregister(key, held, folder, uid))
         task.add_done_callback(lambda _: self._left(key, task))
 
     def _left(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
@@ -250,6 +268,9 @@ class Repositories:
             held.wake.clear()
             try:
                 await self._attend(held)
+            except NotOurTurn as error:
+                log.info("another replica was first", repository=settings.key, problem=str(error))
+                delay = TURN_SECONDS
             except (GitError, StatusError, StoreUnavailable) as error:
                 await self._failed(held, str(error))
                 delay = back_off.after(error)
@@ -318,7 +339,7 @@ class Repositories:
 
     # --- unregistering ---------------------------------------------------------------------
 
-    async def _unregister(self, key: tuple[str, str], held: Held | None, folder: Path | None) -> None:
+    async def _unregister(self, key: tuple[str, str], held: Held | None, folder: Path | None, uid: str) -> None:
         """Push the last drafts if the remote answers, forget everything of the repository, leave Git as it is."""
         namespace, name = key
         if held is not None:
@@ -329,24 +350,34 @@ class Repositories:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS):
                     await held.queue.close()
-        await self._forget_everything(namespace, name)
+        await self._forget_everything(namespace, name, uid)
         if folder is not None:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def _forget_everything(self, namespace: str, name: str) -> None:
+    async def _forget_everything(self, namespace: str, name: str, uid: str) -> None:
         """Forget a repository's revisions and let its object go, as soon as the database lets us."""
         while True:
             try:
-                # The database writes in turn: what a sync that was just ended had begun to write is there after this.
-                await self._store.outbox.drop_repository(f"{namespace}/{name}")
-                await self._forget_revisions(namespace, name)
-                await self._status.release(namespace, name)
+                async with self._store.turn(turn_at(f"{namespace}/{name}")):
+                    if self._registered_anew(namespace, name, uid):
+                        return
+                    # The database writes in turn: what a sync that was just ended had begun to write is there after this.
+                    await self._store.outbox.drop_repository(f"{namespace}/{name}")
+                    await self._forget_revisions(namespace, name)
+                    await self._status.release(namespace, name)
             except (StoreUnavailable, StatusError) as error:
                 key = f"{namespace}/{name}"
                 log.warning("a repository cannot be unregistered yet", repository=key, problem=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return
+
+    def _registered_anew(self, namespace: str, name: str, uid: str) -> bool:
+        """Tell whether another replica has forgotten the repository already, and its name is in use again."""
+        if not self._store.shared:
+            return False
+        body = self._status.body(namespace, name)
+        return body is not None and body["metadata"]["uid"] != uid
 
     def _remove_clones(self, used: set[Path]) -> None:
         """Remove the clones of repositories that are no longer registered, beside everything else."""

@@ -15,7 +15,7 @@ from apiserver.engine.creation import Creation
 from apiserver.engine.deleting import Deleting
 from apiserver.engine.draft_writing import DraftWriter
 from apiserver.engine.gates import MayBypass, nobody
-from apiserver.engine.package_index import LIFECYCLE, REPOSITORY, PackageIndex
+from apiserver.engine.package_index import LIFECYCLE, REPOSITORY, RESOURCE, PackageIndex
 from apiserver.engine.recording import REVISIONS, Recorder
 from apiserver.engine.rendering import Renderer
 from apiserver.engine.repositories import Repositories
@@ -27,9 +27,10 @@ from apiserver.rules.gate_bypass import take_bypass
 from apiserver.rules.lifecycle import Door, Lifecycle
 from apiserver.rules.revision_changes import check_new, repository_of
 from krm.api.revision_name import RevisionName
+from krm.meta.errors import ServiceUnavailable
 from krm.package.contents import File
 from storage.bodies import decode
-from storage.interfaces import Entry, ObjectStore
+from storage.interfaces import Entry, ObjectKey, ObjectStore, StoreUnavailable
 from storage.spans import span
 
 Json = dict[str, Any]
@@ -51,12 +52,13 @@ class PackageService:
         writer: DraftWriter,
         events: RevisionEvents,
     ) -> None:
+        self._store = store
         self._recorder = recorder
         self._repositories = repositories
         self._claims = claims
         self._starting = starting
         self._events = events
-        self._creation = Creation(index, starting, renderer, writer)
+        self._creation = Creation(store, index, starting, renderer, writer)
         self._saving = Saving(recorder, repositories, renderer, starting, writer, events)
         self._deleting = Deleting(store, index, recorder, repositories, writer, events)
         approving = Approving(store, recorder)
@@ -101,6 +103,7 @@ class PackageService:
         async def create() -> Entry:
             claim = self._claims.claim(REVISIONS, namespace, name.object_name, shown_as="(new creation)", doing=doing)
             async with claim:
+                await see_other_replicas(self._store)
                 made, notes = await self._creation.create(held, name, wanted, user, dry_run=dry_run)
             if warn is not None:
                 for note in notes:
@@ -139,6 +142,7 @@ class PackageService:
             async with self._claims.claim(
                 RESOURCES, namespace, name, doing=f'on package revision resources "{namespace}/{name}"'
             ):
+                await see_other_replicas(self._store)
                 return await self._saving.save(namespace, name, resources, user, dry_run=dry_run)
 
         return await _to_the_end(save(), "save", f"{namespace}/{name}")
@@ -170,6 +174,7 @@ class PackageService:
 
         async def update() -> Entry:
             async with self._claims.claim(REVISIONS, namespace, name):
+                await see_other_replicas(self._store)
                 before = self._recorder.entry(namespace, name)
                 after = await self._updating.update(
                     namespace, name, change, user, door, dry_run=dry_run, may_bypass=may_bypass, warn=warn
@@ -206,11 +211,25 @@ class PackageService:
 
         async def delete() -> tuple[Entry, bool]:
             async with self._claims.claim(REVISIONS, namespace, name):
+                await see_other_replicas(self._store)
                 entry = self._recorder.entry(namespace, name)
                 check(entry)
                 return await self._deleting.delete(entry, user, finalizers, dry_run=dry_run)
 
         return await _to_the_end(delete(), "delete", f"{namespace}/{name}")
+
+
+async def see_other_replicas(store: ObjectStore) -> None:
+    """Bring memory up to what is committed anywhere; costs nothing where nobody else writes.
+
+    Raises:
+        ServiceUnavailable: the database cannot be read.
+    """
+    try:
+        await store.get_fresh(ObjectKey(RESOURCE, "", ""))
+    except StoreUnavailable as error:
+        why = f"the database cannot be read ({error}); nothing was changed, try again"
+        raise ServiceUnavailable(why, retry_after=1) from error
 
 
 async def _to_the_end(work: Awaitable[T], use_case: str, revision: str) -> T:

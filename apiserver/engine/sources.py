@@ -18,7 +18,7 @@ from krm.meta.errors import ServiceUnavailable
 from krm.package.contents import File
 from storage.bodies import decode
 from storage.git.errors import DiskFull, GitError, NotARepository, ObjectMissing, RemoteUnavailable
-from storage.interfaces import Entry, ObjectKey, ObjectStore
+from storage.interfaces import Entry, ObjectKey, ObjectStore, StoreUnavailable
 
 Json = dict[str, Any]
 SUFFIX = ".git"
@@ -64,12 +64,23 @@ class Sources:
         commit = decode(entry)["status"]["selfLock"]["git"]["commit"]
         path = repository.settings.full_path(entry.fields[PACKAGE])
         try:
-            return await repository.run(read_contents, repository.objects, commit, path)
-        except GitError as error:
+            return await self._read(held, commit, path)
+        except (GitError, StoreUnavailable) as error:
             if isinstance(error, ObjectMissing) and repository.complete_again():
                 held.wake.set()
             why = f'the content of package revision "{entry.name}" cannot be read: {error}; it is there again after the next sync'
             raise ServiceUnavailable(why) from error
+
+    async def _read(self, held: Held, commit: str, path: str) -> dict[str, File]:
+        """Read from Git objects; what another replica has pushed may have to be fetched first."""
+        repository = held.repository
+        try:
+            return await repository.run(read_contents, repository.objects, commit, path)
+        except ObjectMissing:
+            if not repository.shared:
+                raise
+            await held.queue.look()
+            return await repository.run(read_contents, repository.objects, commit, path)
 
     async def contents(self, entry: Entry) -> dict[str, File]:
         """Return the contents of a revision, wherever it is registered.

@@ -323,7 +323,7 @@ class Synchronizer:
         for start in range(0, len(mutations), CHUNK):
             chunk = mutations[start : start + CHUNK]
             outbox += [moot[mutation.key.name] for mutation in chunk if mutation.key.name in moot]
-            await self._recorder.write(chunk, outbox)
+            await self._recorder.write(chunk, outbox, self._repository.turn)
             if outbox:
                 self._owes_remote()
             outbox = []

