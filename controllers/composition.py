@@ -165,7 +165,14 @@ class Process:
             reflectors=reflectors,
             check_wakeups=settings.check_wakeups,
         )
-        sets = SetOptions(metrics, namespace=namespace, reflectors=reflectors, guards=guards)
+        sets = SetOptions(
+            metrics,
+            namespace=namespace,
+            reflectors=reflectors,
+            guards=guards,
+            upstream_identity=settings.upstream_identity,
+            check_wakeups=settings.check_wakeups,
+        )
         return [
             package_variant_controller(client, recorders[0], variants),
             package_variant_set_controller(client, recorders[1], sets),

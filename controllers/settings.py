@@ -97,8 +97,13 @@ class Settings(BaseSettings):
     )
     check_wakeups: bool = Field(
         default=False,
-        description="Look at every variant after every event, and log an error for each that the event should have woken. For "
-        "those who change the controllers: it reads all packages all the time.",
+        description="Look at every variant and every set after every event, and log an error for each that the event should have "
+        "woken. For those who change the controllers: it reads all packages all the time.",
+    )
+    upstream_identity: bool = Field(
+        default=False,
+        description="Let the expressions of PackageVariantSets see `upstream.repo`, `upstream.package` and `upstream.revision`, besides the "
+        "name, namespace, labels and annotations of the upstream.",
     )
     set_max_deletions: str = Field(
         default="100%",

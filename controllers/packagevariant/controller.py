@@ -19,12 +19,13 @@ from controllers.packagevariant.own_writes import OwnWrites
 from controllers.packagevariant.passes import Recorder
 from controllers.packagevariant.reconciler import PackageVariantReconciler
 from controllers.packagevariant.situation import INITIAL, INJECTION_CHANGED, SPEC_CHANGED, UPSTREAM_CHANGED
-from controllers.packagevariant.skipping import FinishedPasses, reading_of
-from controllers.packagevariant.wakeup_check import WakeupCheck
+from controllers.packagevariant.skipping import reading_of
 from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller, Result
+from controllers.runtime.finished_passes import FinishedPasses
 from controllers.runtime.metrics import ControllerMetrics
 from controllers.runtime.served_kinds import ServedKind, came_or_went
+from controllers.runtime.wakeup_check import WakeupCheck
 from controllers.runtime.workqueue import Priority
 from krm.client.cache import Cached
 from krm.client.client import KubeClient

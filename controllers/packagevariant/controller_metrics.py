@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from controllers.packagevariant.caches import Caches
 from controllers.packagevariant.injectables import Injectables
-from controllers.packagevariant.wakeup_check import WakeupCheck
+from controllers.runtime.wakeup_check import WakeupCheck
 
 DESCRIPTIONS: Final = {
     "porch_variant_passes": "Looks at a PackageVariant by the reason of its condition Ready afterwards; skipped: nothing that it "

@@ -8,6 +8,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from controllers.packagevariantset.caches import Caches
+from controllers.packagevariantset.checked_wakeups import CheckedWakeups
 from controllers.packagevariantset.selected_objects import SelectedObjects
 from krm.variants.sets.rendering_pool import RenderingPool
 
@@ -17,6 +18,7 @@ DESCRIPTIONS: Final = {
     "porch_variant_set_renderings": "How often the targets of a set were rendered; a look at which nothing is new renders nothing.",
     "porch_variant_set_rendering_seconds": "Seconds that this took, waiting for a free process included.",
     "porch_variant_set_rendered_targets": "Targets that were rendered.",
+    "porch_variant_set_missed_wakeups": "Sets that an event concerned and did not wake, a defect; counted with check_wakeups only.",
 }
 """Names without the ``_total`` of counters."""
 
@@ -24,8 +26,10 @@ DESCRIPTIONS: Final = {
 class SetMetrics(Collector):
     """Gauges that are read from the caches when somebody looks, and what the processes that render have done."""
 
-    def __init__(self, caches: Caches, objects: SelectedObjects, pool: RenderingPool) -> None:
-        self._caches, self._objects, self._pool = caches, objects, pool
+    def __init__(
+        self, caches: Caches, objects: SelectedObjects, pool: RenderingPool, check: CheckedWakeups | None = None
+    ) -> None:
+        self._caches, self._objects, self._pool, self._check = caches, objects, pool, check
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics as they are now."""
@@ -35,6 +39,8 @@ class SetMetrics(Collector):
         yield CounterMetricFamily(*_described("porch_variant_set_renderings"), value=pool.renderings)
         yield CounterMetricFamily(*_described("porch_variant_set_rendering_seconds"), value=pool.seconds)
         yield CounterMetricFamily(*_described("porch_variant_set_rendered_targets"), value=pool.targets)
+        missed = self._check.missed if self._check else 0
+        yield CounterMetricFamily(*_described("porch_variant_set_missed_wakeups"), value=missed)
 
     def _by_condition(self) -> Metric:
         counts: Counter[tuple[str, str]] = Counter()

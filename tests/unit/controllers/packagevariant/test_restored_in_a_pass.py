@@ -4,7 +4,7 @@ Found by ``test_invariants_live.py``: forgetting the old one also forgot that ne
 word on the new one.
 """
 
-from controllers.packagevariant.skipping import FinishedPasses
+from controllers.runtime.finished_passes import FinishedPasses
 
 KEY = ("default", "one")
 

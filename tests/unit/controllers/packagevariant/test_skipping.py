@@ -8,7 +8,8 @@ from cluster_bodies import published, repository, revision, variant
 
 from controllers.packagevariant.caches import Caches
 from controllers.packagevariant.injectables import Injectables
-from controllers.packagevariant.skipping import FinishedPasses, reading_of
+from controllers.packagevariant.skipping import reading_of
+from controllers.runtime.finished_passes import FinishedPasses
 from krm.client.client import KubeClient
 
 Json = dict[str, Any]

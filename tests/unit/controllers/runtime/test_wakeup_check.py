@@ -2,8 +2,8 @@
 
 import pytest
 
-from controllers.packagevariant.skipping import FinishedPasses
-from controllers.packagevariant.wakeup_check import WakeupCheck
+from controllers.runtime.finished_passes import FinishedPasses
+from controllers.runtime.wakeup_check import WakeupCheck
 
 Key = tuple[str, str]
 A, B, C = (("default", name) for name in "abc")
