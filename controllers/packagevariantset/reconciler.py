@@ -13,10 +13,11 @@ from controllers.packagevariantset.caches import Caches
 from controllers.packagevariantset.interests import Interests, interest_of, named_repositories
 from controllers.packagevariantset.renderings import Inputs, Rendering, Renderings
 from controllers.packagevariantset.report import Report
-from controllers.packagevariantset.selected_objects import NotListed, SelectedObjects
+from controllers.packagevariantset.selected_objects import SelectedObjects
 from controllers.packagevariantset.validated import ValidatedSpecs
 from controllers.packagevariantset.variant_writer import Outcome, VariantWriter
 from controllers.runtime.controller import Result
+from controllers.runtime.kind_watches import NotListed
 from controllers.runtime.status import set_status
 from krm.client.client import KubeClient
 from krm.client.resources import PACKAGE_VARIANT_SETS

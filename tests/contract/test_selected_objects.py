@@ -11,7 +11,8 @@ import pytest
 from porch_process import PorchProcess
 
 from controllers.packagevariantset.cached_values import Key, Selectable
-from controllers.packagevariantset.selected_objects import Limits, SelectedObjects
+from controllers.packagevariantset.selected_objects import SelectedObjects
+from controllers.runtime.kind_watches import Limits
 from krm.client.client import KubeClient, connect
 from krm.client.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from krm.variants.sets.targets import Kind

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from controllers.packagevariant.injectables import Injectables, Limits, NotListed
+from controllers.packagevariant.injectables import Injectables
+from controllers.runtime.kind_watches import Limits, NotListed
 from krm.client.client import KubeClient, Page, Unreachable
 from krm.client.resources import Resource
 from krm.meta.errors import BadRequest, Forbidden, MethodNotAllowed, NotFound, StatusError

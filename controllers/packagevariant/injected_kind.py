@@ -4,22 +4,18 @@ Of an object that some variant's selector names, the copied field is kept; of al
 objects of the kind.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
-from controllers.packagevariant.cached_values import Key
-from krm.client.informer import Informer
-from krm.client.resources import Resource
+from controllers.runtime.kind_watches import Key, WatchedKind
+from controllers.runtime.served_kinds import ObjectType
 from krm.variants.injection import field_of
 from krm.variants.mutation import Listing
 
 Json = dict[str, Any]
-ObjectType = tuple[str, str]
-"""apiVersion and kind."""
 
 UNASKED: Final = b""
 """Text of an object that no selector names."""
@@ -48,31 +44,18 @@ class Injectable:
 
 
 @dataclass(slots=True, eq=False)
-class WatchedKind:
-    """The objects of one kind in one namespace; ``refusal`` says why they cannot be read."""
+class InjectedKind(WatchedKind):
+    """The objects of one kind in one namespace, and which variants were told of them."""
 
-    namespace: str
-    type: ObjectType
-    readers: set[Key] = field(default_factory=set)
-    """Variants that have an injection point of the kind."""
     told: set[Key] = field(default_factory=set)
-    """Those of them that have been told what there is, and have to hear of changes."""
-    refusal: str = ""
-    checked_at: float = 0.0
-    """Monotonic time, seconds, of the last attempt to find out whether it can be read."""
-    resource: Resource | None = None
-    informer: "Informer[Injectable] | None" = None
+    """Those who asked and have been told what there is, and have to hear of changes."""
     fetched: dict[str, Injectable] = field(default_factory=dict)
     """Objects that somebody asked for only after they had been listed; an event of one takes its place."""
-    task: asyncio.Task[None] | None = None
-    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
-    idle_since: float = 0.0
-    """Monotonic time, seconds, at which the last reader left."""
 
-    @property
-    def open(self) -> bool:
-        """Whether it is watched."""
-        return self.informer is not None
+    def left(self, key: Key) -> None:
+        """Take that a variant no longer has an injection point of the kind."""
+        WatchedKind.left(self, key)  # slots make the class anew, which the short form of super() does not know
+        self.told.discard(key)
 
     def known(self, name: str) -> Injectable | None:
         """Return an object by name."""
@@ -116,7 +99,5 @@ class WatchedKind:
 
     def close(self) -> None:
         """Stop to watch; what was kept is dropped."""
-        if self.task is not None:
-            self.task.cancel()
-        self.task = self.informer = None
+        WatchedKind.close(self)
         self.fetched.clear()
