@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from apiserver.machinery.model_schema import described, resolved
 from krm.api.config import Repository
 from krm.api.porch import PackageRevision, PackageRevisionResources, PorchPackage
+from krm.api.previews import PackageVariantSetPreview
 from krm.api.variant_sets import PackageVariantSet
 from krm.api.variants import PackageVariant
 from krm.generated_files import write_or_check
@@ -90,6 +91,13 @@ GROUPS: Final = (
                 "watched by itself.",
             ),
             Kind(PorchPackage, "v1alpha1", "packages", "It cannot be written or watched."),
+            Kind(
+                PackageVariantSetPreview,
+                "v1alpha1",
+                "packagevariantsetpreviews",
+                "It can only be created, which answers it: nothing is stored and nothing is written. Its creator needs the right "
+                "to get the set and to list repositories, packagerevisions, packagevariants and every kind that targets select.",
+            ),
         ),
     ),
     Group(

@@ -19,6 +19,7 @@ from apiserver.machinery.rest import Served, Updater
 from apiserver.memory import give_back_regularly, loading_long_lived
 from apiserver.metrics_listener import metrics_listener
 from apiserver.packages import Packages
+from apiserver.previews import Previews
 from apiserver.resources.core_kinds import core_kinds
 from apiserver.resources.custom.controller import CustomResources
 from apiserver.resources.custom.definitions import CustomResourceDefinitions
@@ -67,6 +68,9 @@ def create_server(settings: Settings) -> Server:
     packages.follow()
     access.follow(store)
     kinds = ServedKinds(served)
+    previews = Previews(store, packages.revisions_of, lambda: kinds.all, access.authorize, check)
+    kinds.add([previews.served])
+    served = kinds.all
     custom = CustomResources(store, definitions, kinds, check, built_in={str(REPOSITORIES)})
     background = [
         custom.run,
@@ -113,6 +117,7 @@ def create_server(settings: Settings) -> Server:
             await asyncio.gather(*tasks, return_exceptions=True)
             await packages.stop()
             await store.stop()
+            await previews.close()
             await packages.close()
             await access.close()
 

@@ -97,6 +97,7 @@ def _view_rules() -> list[Json]:
         _rule(_READ, ["coordination.k8s.io"], ["leases"]),
         _rule(_READ, [_PORCH], ["packages", "packagerevisions", "packagerevisionresources"]),
         _rule(_READ, [_CONFIG], [*_CONFIG_KINDS, *(f"{kind}/status" for kind in _CONFIG_KINDS)]),
+        _rule(["create"], [_PORCH], ["packagevariantsetpreviews"]),  # which shows only what its creator may read
     ]
 
 

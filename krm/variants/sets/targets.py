@@ -16,6 +16,8 @@ Kind = tuple[str, str]
 
 NO_MATCHING_TARGETS: Final = "NoMatchingTargets"
 UNEXPECTED_ERROR: Final = "UnexpectedError"
+SECRET: Final = ("v1", "Secret")
+NEVER_SELECTED: Final = "objects of kind Secret are never selected"
 _OPERATORS: Final[Mapping[str, Operator]] = {
     "In": Operator.IN,
     "NotIn": Operator.NOT_IN,

@@ -52,6 +52,7 @@ def test_row_03_api_resources_shows_the_resources_of_our_group_with_their_verbs(
         "packagerevisions": ("PackageRevision", "create,delete,deletecollection,get,list,patch,update,watch"),
         "packagerevisionresources": ("PackageRevisionResources", "get,list,patch,update"),
         "packages": ("PorchPackage", "create,delete,get,list,patch,update"),
+        "packagevariantsetpreviews": ("PackageVariantSetPreview", "create"),
     }
 
 
