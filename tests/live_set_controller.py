@@ -29,10 +29,10 @@ CLOSE_SECONDS = 0.2
 
 
 class LiveSetController:
-    """A controller of the sets of one namespace that works."""
+    """A controller of the sets of one namespace that works; ``options`` are further ones of the controller's."""
 
-    def __init__(self, kubeconfig: Path, namespace: str, guards: GuardDefaults) -> None:
-        self._kubeconfig, self._namespace, self._guards = kubeconfig, namespace, guards
+    def __init__(self, kubeconfig: Path, namespace: str, guards: GuardDefaults, options: Json | None = None) -> None:
+        self._kubeconfig, self._namespace, self._guards, self._options = kubeconfig, namespace, guards, options or {}
         self._metrics = ControllerMetrics(CollectorRegistry())
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
@@ -133,7 +133,8 @@ class LiveSetController:
     async def _work(self) -> None:
         self._task = asyncio.current_task()
         async with recording_client(self._kubeconfig, self.recording) as client:
-            options = Options(self._metrics, namespace=self._namespace, guards=self._guards, tell_seconds=TELL_SECONDS)
+            given = {"tell_seconds": TELL_SECONDS, **self._options}
+            options = Options(self._metrics, namespace=self._namespace, guards=self._guards, **given)
             self.controller = package_variant_set_controller(client, self, options)
             await self.controller.run()
 
@@ -145,10 +146,10 @@ class LiveSetController:
 
 @contextmanager
 def live_set_controller(
-    kubeconfig: Path, namespace: str, guards: GuardDefaults | None = None
+    kubeconfig: Path, namespace: str, guards: GuardDefaults | None = None, **options: Any
 ) -> Iterator[LiveSetController]:
     """Run a controller until the block ends."""
-    controller = LiveSetController(kubeconfig, namespace, guards or GuardDefaults())
+    controller = LiveSetController(kubeconfig, namespace, guards or GuardDefaults(), options)
     controller.start()
     try:
         yield controller
