@@ -3,21 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from custom_kinds import DEFINITIONS, definition
 from drafts import accepted
+from eventually import eventually
 from manifests import repository
 from porch_client import CONFIG
+from seed_examples import CLUSTERS
 from variant_place import Json, Place, blueprint
 
 SETS = "/apis/config.porch.kpt.dev/v1alpha2"
 SET_LABEL = "config.porch.kpt.dev/packagevariantset"
 UPSTREAM = "example-repo"
-CLUSTERS = {
-    "cluster-01": {"region": "useast1", "env": "prod", "org": "hr"},
-    "cluster-02": {"region": "uswest1", "env": "prod", "org": "finance"},
-    "cluster-03": {"region": "useast2", "env": "prod", "org": "hr"},
-    "cluster-04": {"region": "uswest1", "env": "prod", "org": "hr"},
-}
-"""The repositories of the golden cases (5.11)."""
 FOO: Json = {"repo": UPSTREAM, "package": "foo", "revision": "v1"}
 
 
@@ -48,6 +44,22 @@ class SetPlace:
         body = repository(name, f"http://127.0.0.1:9/{name}.git")
         body["metadata"]["labels"] = dict(labels)
         self.place.create(CONFIG, "repositories", body)
+
+    def define(self, group: str, version: str, kind: str, plural: str) -> None:
+        """Have a kind of custom resources served; one that is served already stays as it is."""
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        versions = {"name": version, "served": True, "storage": True, "schema": schema}
+        body = definition(versions, kind=kind, plural=plural, group=group)
+        assert self.porch.request("POST", DEFINITIONS, body).code in (201, 409)
+        eventually(lambda: self._is_served(f"/apis/{group}/{version}", plural))
+
+    def _is_served(self, root: str, plural: str) -> None:
+        assert self.porch.request("GET", self.place.path(root, plural)).code == 200
+
+    def add_object(self, group: str, version: str, kind: str, plural: str, name: str, **labels: str) -> None:
+        """Make an object of a kind that was defined."""
+        body = {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": name, "labels": labels}}
+        self.place.create(f"/apis/{group}/{version}", plural, body)
 
     def label(self, name: str, labels: Mapping[str, str | None]) -> None:
         """Change labels of a Repository; None removes one."""

@@ -1,8 +1,8 @@
 """Every PackageVariant that the seeds print, applied as it stands there, and the state that the text describes.
 
-Seed 000 prints seven: ``my-pv``, of which the wrapper below completes the elided part, three namespaces of one blueprint, and
-three clusters that get the endpoints of their regions (with ``injectors`` as a mapping, C-27). Seed 002 prints none; what it
-says of the revisions that variants manage is compared with what these make. ``decisions.md`` 16.
+Seed 000 prints seven (``tests/data/variants/seed_examples.yaml``): ``my-pv``, three namespaces of one blueprint, and three
+clusters that get the endpoints of their regions (with ``injectors`` as a mapping, C-27). Seed 002 prints none; what it says of
+the revisions that variants manage is compared with what these make. ``decisions.md`` 16.
 """
 
 from collections.abc import Iterator
@@ -15,153 +15,11 @@ from kubectl import Kubectl
 from manifests import Register
 from porch_process import PorchProcess
 from remotes import Remote, empty_remote
+from seed_examples import block, text_of
 from variants_kubectl import condition, loaded, publish_blueprint, ready_target
 
 Object = dict[str, Any]
 
-MY_PV = """apiVersion: config.porch.kpt.dev/v1alpha1
-kind: PackageVariant
-metadata:
-  namespace: default
-  name: my-pv
-spec:
-  ...
-  pipeline:
-    mutators:
-    - image: gcr.io/kpt-fn/set-namespace:v0.1
-      configMap:
-        namespace: my-ns
-      name: my-func
-    - image: gcr.io/kpt-fn/set-labels:v0.1
-      configMap:
-        app: foo
-"""
-WRAPPER = """  upstream:
-    repo: example-repo
-    package: foo
-    revision: v1
-  downstream:
-    repo: cluster-01
-    package: foo
-"""
-"""What ``...`` stands for."""
-MY_PV_KPTFILE = """  pipeline:
-    mutators:
-    - image: gcr.io/kpt-fn/set-namespace:v0.1
-      configMap:
-        namespace: my-ns
-      name: PackageVariant.my-pv.my-func.0
-    - image: gcr.io/kpt-fn/set-labels:v0.1
-      configMap:
-        app: foo
-      name: PackageVariant.my-pv..1
-"""
-NAMESPACES = """apiVersion: config.porch.kpt.dev/v1alpha1
-kind: PackageVariant
-metadata:
-  namespace: default
-  name: example-aaaa
-spec:
-  upstream:
-    repo: platform-catalog
-    package: base-ns
-    revision: v1
-  downstream:
-    repo: cluster-01
-    package: ns-1
-  labels:
-    package-type: namespace
-    org: hr
----
-apiVersion: config.porch.kpt.dev/v1alpha1
-kind: PackageVariant
-metadata:
-  namespace: default
-  name: example-aaab
-spec:
-  upstream:
-    repo: platform-catalog
-    package: base-ns
-    revision: v1
-  downstream:
-    repo: cluster-01
-    package: ns-2
-  labels:
-    package-type: namespace
-    org: hr
----
-
-apiVersion: config.porch.kpt.dev/v1alpha1
-kind: PackageVariant
-metadata:
-  namespace: default
-  name: example-aaac
-spec:
-  upstream:
-    repo: platform-catalog
-    package: base-ns
-    revision: v1
-  downstream:
-    repo: cluster-01
-    package: ns-3
-  labels:
-    package-type: namespace
-    org: hr
-"""
-CLUSTERS = """apiVersion: config.porch.kpt.dev/v1alpha1
-kind: PackageVariant
-metadata:
-  namespace: default
-  name: example-aaaa
-spec:
-  upstream:
-    repo: example-repo
-    package: foo
-    revision: v1
-  downstream:
-    repo: cluster-01
-    package: foo
-  labels:
-    org: hr
-  injectors:
-    name: useast1-endpoints
----
-apiVersion: config.porch.kpt.dev/v1alpha1
-kind: PackageVariant
-metadata:
-  namespace: default
-  name: example-aaab
-spec:
-  upstream:
-    repo: example-repo
-    package: foo
-    revision: v1
-  downstream:
-    repo: cluster-03
-    package: foo
-  labels:
-    org: hr
-  injectors:
-    name: useast2-endpoints
----
-apiVersion: config.porch.kpt.dev/v1alpha1
-kind: PackageVariant
-metadata:
-  namespace: default
-  name: example-aaac
-spec:
-  upstream:
-    repo: example-repo
-    package: foo
-    revision: v1
-  downstream:
-    repo: cluster-04
-    package: foo
-  labels:
-    org: hr
-  injectors:
-    name: uswest1-endpoints
-"""
 FOO = {
     "deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: foo\nspec:\n  replicas: 1\n",
     "endpoints.yaml": (
@@ -210,11 +68,11 @@ def draft(kubectl: Kubectl, name: str) -> Object:
 
 
 def test_functions_of_the_variant_come_first_in_the_pipeline(clusters: Kubectl) -> None:
-    apply(clusters, MY_PV.replace("  ...\n", WRAPPER))
+    apply(clusters, text_of(block("pipeline")))
 
     name = ready_target(clusters, "my-pv", target="cluster-01.foo.packagevariant-1")
 
-    wanted = yaml.safe_load(MY_PV_KPTFILE)["pipeline"]["mutators"]
+    wanted = yaml.safe_load(block("pipeline-kptfile")["text"])["pipeline"]["mutators"]
     assert loaded(clusters, name, "Kptfile")["pipeline"]["mutators"][:2] == wanted
     deployment = loaded(clusters, name, "deployment.yaml")["metadata"]
     assert (deployment["namespace"], deployment["labels"]["app"]) == ("my-ns", "foo")
@@ -224,7 +82,7 @@ def test_functions_of_the_variant_come_first_in_the_pipeline(clusters: Kubectl) 
     ("name", "package"), [("example-aaaa", "ns-1"), ("example-aaab", "ns-2"), ("example-aaac", "ns-3")]
 )
 def test_one_blueprint_makes_three_namespaces_of_one_cluster(clusters: Kubectl, name: str, package: str) -> None:
-    apply(clusters, NAMESPACES)
+    apply(clusters, text_of(block("labelled-variants")))
 
     made = ready_target(clusters, name, target=f"cluster-01.{package}.packagevariant-1")
 
@@ -255,7 +113,7 @@ def test_each_cluster_gets_the_endpoints_of_its_region(
             }
         )
 
-    apply(clusters, CLUSTERS)
+    apply(clusters, text_of(block("expressions-variants")))
 
     made = ready_target(clusters, name, target=f"{repository}.foo.packagevariant-1")
     body, point = draft(clusters, made), loaded(clusters, made, "endpoints.yaml")
@@ -269,7 +127,7 @@ def test_each_cluster_gets_the_endpoints_of_its_region(
 
 
 def test_a_variants_revision_has_the_gates_and_conditions_of_seed_002(clusters: Kubectl) -> None:
-    apply(clusters, NAMESPACES)
+    apply(clusters, text_of(block("labelled-variants")))
     made = ready_target(clusters, "example-aaaa")
 
     body = draft(clusters, made)

@@ -1,6 +1,6 @@
 """The fan-out of sets by the controller against a real server: the golden cases of ``variants.md`` 5.11.
 
-After each case a controller that starts anew must find nothing to write.
+Those of seed 000 come from ``tests/data/variants/seed_examples.yaml``. After each case a controller that starts anew must find nothing to write.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,20 +9,25 @@ from functools import partial
 from typing import Any
 
 import pytest
+import yaml
 from eventually import eventually
 from git_server import GitServer
 from live_set_controller import LiveSetController, live_set_controller
 from porch_process import PorchProcess
 from recording_client import Fault, Write
+from seed_examples import TEAMS, block, printed, targets, text_of
 from set_place import FOO, SET_LABEL, UPSTREAM, SetPlace, package_set
-from variant_place import Json, new_place
+from variant_place import Json, blueprint, new_place
 
 from krm.client.errors import Unanswered
 from krm.meta.errors import Invalid, ServiceUnavailable
 
 VARIANTS = "/apis/config.porch.kpt.dev/v1alpha1"
-BASE = {"repo": UPSTREAM, "package": "base-ns", "revision": "v1"}
 HR = {"matchLabels": {"env": "prod", "org": "hr"}}
+TEAM = ("krm-platform.bigco.com", "v1", "Team", "teams")
+MACHINE = ("example.com", "v1", "Machine", "machines")
+WORKLOAD_CLUSTER = ("infra.nephio.org", "v1alpha1", "WorkloadCluster", "workloadclusters")
+NEPHIO = "network-function-auto-namespace"
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +36,24 @@ def sets(porch_server: PorchProcess, git_http: GitServer) -> Iterator[SetPlace]:
     place = new_place(porch_server, git_http, "fan-out")
     made = SetPlace(place)
     made.prepare()
+    place.register("platform-catalog", {"base-ns@v1": blueprint("base-ns")})
+    add_objects(made)
     yield made
     place.porch.close()
+
+
+def add_objects(sets: SetPlace) -> None:
+    """Make the objects that cases select, each with a Repository of its name, and the repositories that they name."""
+    for kind in (TEAM, MACHINE, WORKLOAD_CLUSTER):
+        sets.define(*kind)
+    for name, labels in TEAMS.items():
+        sets.add_object(*TEAM, name, **labels)
+    for name in ("my-pod-1", "my-pod-2"):
+        sets.add_object(*MACHINE, name)
+    for name in ("region-1", "region-2"):
+        sets.add_object(*WORKLOAD_CLUSTER, name)
+    for name in (*TEAMS, "my-pod-1", "my-pod-2", "region-1", "region-2", "r1", "r2", "repo-1", "repo-2", "edge1"):
+        sets.add_repository(name, {})
 
 
 @pytest.fixture
@@ -77,75 +98,42 @@ def repos(**packages: list[str] | None) -> list[Json]:
     ]
 
 
+def of_seed(id_: str) -> Case:
+    """Return an example of seed 000: what it prints, or else the table below it."""
+    example = block(id_)
+    spec = yaml.safe_load(text_of(example))["spec"]
+    specs = {
+        f"{one['downstream']['repo']}-{one['downstream']['package']}": one
+        for one in [body["spec"] for body in (printed(example) if "prints" in example else ())]
+    }
+    expected = {name.removeprefix("example-"): pair for name, pair in example["variants"].items()}
+    for end in expected:
+        specs.setdefault(end, {"upstream": spec["upstream"]})
+    return Case(spec["targets"], expected, spec["upstream"], specs)
+
+
+def objects(kind: tuple[str, str, str, str]) -> Json:
+    """Select all objects of a kind."""
+    return {"objectSelector": {"apiVersion": f"{kind[0]}/{kind[1]}", "kind": kind[2]}}
+
+
 CASES = {
-    "t01": Case(
-        [
-            {
-                "repositories": repos(
-                    cluster_01=None,
-                    cluster_02=None,
-                    cluster_03=["foo-a", "foo-b", "foo-c"],
-                    cluster_04=["foo-a", "foo-b"],
-                )
-            }
-        ],
-        names(
-            "cluster-01/foo",
-            "cluster-02/foo",
-            *(f"cluster-03/foo-{one}" for one in "abc"),
-            *(f"cluster-04/foo-{one}" for one in "ab"),
-        ),
-        specs={"cluster-01-foo": {"upstream": FOO}},
-    ),
-    "t02": Case(
-        [
-            {"repositorySelector": HR},
-            {"repositorySelector": {"matchLabels": {"region": "uswest1"}, "packageNames": ["foo-a", "foo-b", "foo-c"]}},
-        ],
-        names(
-            *(f"cluster-0{one}/foo" for one in (1, 3, 4)),
-            *(f"cluster-0{one}/foo-{name}" for one in (2, 4) for name in "abc"),
-        ),
-    ),
-    "t04": Case(
-        [{"repositories": repos(cluster_01=["ns-1", "ns-2", "ns-3"])}],
-        names("cluster-01/ns-1", "cluster-01/ns-2", "cluster-01/ns-3"),
-        upstream=BASE,
-    ),
-    "t05": Case(
-        [
-            {
-                "repositories": repos(cluster_01=["ns-1", "ns-2"]),
-                "template": {"labels": {"package-type": "namespace", "org": "hr"}},
-            }
-        ],
-        names("cluster-01/ns-1", "cluster-01/ns-2"),
-        upstream=BASE,
-        specs={"cluster-01-ns-1": {"labels": {"package-type": "namespace", "org": "hr"}}},
-    ),
-    "t06": Case(
-        [
-            {
-                "repositorySelector": HR,
-                "template": {
-                    "labelExprs": {"key": "org", "valueExpr": "repository.labels['org']"},
-                    "injectorExprs": [{"nameExpr": "repository.labels['region'] + '-endpoints'"}],
-                },
-            }
-        ],
-        names(*(f"cluster-0{one}/foo" for one in (1, 3, 4))),
-        specs={
-            "cluster-01-foo": {"labels": {"org": "hr"}, "injectors": [{"name": "useast1-endpoints"}]},
-            "cluster-03-foo": {"injectors": [{"name": "useast2-endpoints"}]},
-            "cluster-04-foo": {"injectors": [{"name": "uswest1-endpoints"}]},
-        },
-    ),
+    "t01": of_seed("list"),
+    "t02": of_seed("selectors"),
+    "t03": of_seed("objects"),
+    "t04": of_seed("namespaces"),
+    "t05": of_seed("labelled"),
+    "t06": of_seed("expressions"),
     "t07": Case(
         [
             {"repositories": repos(cluster_01=None, cluster_02=None)},
             {"repositories": repos(cluster_03=None), "template": {"downstream": {"package": "bar"}}},
         ],
         names("cluster-01/foo", "cluster-02/foo", "cluster-03/bar"),
+    ),
+    "t08": Case(
+        [{"repositories": repos(cluster_01=["foo-a", "foo-b"], cluster_02=None)}],
+        names("cluster-01/foo-a", "cluster-01/foo-b", "cluster-02/foo"),
     ),
     "t09": Case(
         [
@@ -160,7 +148,30 @@ CASES = {
         names(*(f"cluster-0{one}/bar" for one in (1, 3, 4))),
         specs={"cluster-03-bar": {"injectors": [{"name": "useast2-endpoints"}]}},
     ),
+    "t10": Case(
+        [{"repositories": repos(r1=["p1", "p2", "p3"], r2=None)}, objects(MACHINE)],
+        names("r1/p1", "r1/p2", "r1/p3", "r2/foo", "my-pod-1/foo", "my-pod-2/foo"),
+    ),
+    "t11": Case([targets()[0]["target"]], names(*targets()[0]["packages"])),
+    NEPHIO: Case(
+        [
+            {
+                "repositories": repos(edge1=[f"{NEPHIO}-x", f"{NEPHIO}-y"]),
+                "template": {"downstream": {"packageExpr": "target.package + '-cumulonimbus'"}},
+            }
+        ],
+        {
+            "edge1-network-function-35079f9f": f"edge1/{NEPHIO}-x-cumulonimbus",
+            "edge1-network-function-d521d2c0": f"edge1/{NEPHIO}-y-cumulonimbus",
+        },
+    ),
+    "t20": Case(
+        [{**objects(WORKLOAD_CLUSTER), "template": {"annotations": {"approval.nephio.org/policy": "initial"}}}],
+        names("region-1/foo", "region-2/foo"),
+        specs={f"region-{one}-foo": {"annotations": {"approval.nephio.org/policy": "initial"}} for one in (1, 2)},
+    ),
 }
+"""By the name of the set: the golden case, but G-T19, whose set is called as upstream's."""
 
 
 @pytest.mark.usefixtures("quiet_afterwards")
