@@ -109,6 +109,7 @@ async def serve_secured(
         # taken over around it, so that one that comes while the application starts or ends is heeded too.
         with server.capture_signals():
             async with app.router.lifespan_context(app):
+                tls.look()  # whose certificates are welcome may have been learned only now
                 following = asyncio.create_task(tls.follow())
                 try:
                     await server.serve(sockets=[listener])

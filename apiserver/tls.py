@@ -36,7 +36,7 @@ class ServingFiles(Protocol):
 def tls_context(files: ServingFiles, trusted: str | None = None) -> ssl.SSLContext:
     """Build the server's TLS: 1.2 or newer, client certificates welcome but only of our CA.
 
-    With ``trusted``, certificates in PEM, they are of those instead; empty: none are asked for. A certificate of any other CA
+    With ``trusted``, certificates in PEM, they are of those instead; empty: of nobody. A certificate of any other CA
     fails the handshake, so the application never sees one it would have to doubt.
 
     Raises:
@@ -49,7 +49,8 @@ def tls_context(files: ServingFiles, trusted: str | None = None) -> ssl.SSLConte
         context.load_verify_locations(files.ca)
     elif trusted:
         context.load_verify_locations(cadata=trusted)
-    context.verify_mode = ssl.CERT_NONE if trusted == "" else ssl.CERT_OPTIONAL
+    # Also while nobody is trusted: whether to ask is decided by the listener's first context, and never again.
+    context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import remotes
+from aggregated_process import AggregatedProcess, install_rights
+from control_plane import PROGRAM, ControlPlane
 from eventually import eventually
 from git_server import Faults, GitServer, git_server
 from hypothesis import settings
@@ -33,6 +35,21 @@ WIDGETS = Path(__file__).parent / "clients" / "widgets.yaml"
 """A custom resource for other people's clients."""
 
 _numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the same tests run against a server without a cluster, or one behind a real kube-apiserver."""
+    parser.addoption("--cluster", action="store_true", help="put the server under test behind a real kube-apiserver")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A real control plane in which a server may run."""
+    if not PROGRAM.exists():
+        pytest.skip("there is no control plane here: make controlplane builds it, with Go")
+    with ControlPlane(tmp_path_factory.mktemp("cluster")) as control_plane:
+        install_rights(control_plane)
+        yield control_plane
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +90,14 @@ def faults(git_http: GitServer) -> Iterator[Faults]:
 
 
 @pytest.fixture(scope="module")
-def porch_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProcess]:
+def porch_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProcess]:
     """A running server; whatever a test does to it, it is stopped in the end."""
-    server = PorchProcess(tmp_path_factory.mktemp("porch") / "data", environment={"PORCH_SYNC_INTERVAL": SYNC_SECONDS})
+    data, environment = tmp_path_factory.mktemp("porch") / "data", {"PORCH_SYNC_INTERVAL": SYNC_SECONDS}
+    server = (
+        AggregatedProcess(request.getfixturevalue("cluster"), data, environment=environment)
+        if request.config.getoption("--cluster")
+        else PorchProcess(data, environment=environment)
+    )
     server.start()
     yield server
     server.stop()

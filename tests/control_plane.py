@@ -76,6 +76,12 @@ class ControlPlane:
         """The administrator's kubeconfig."""
         return self.folder / "kubeconfig"
 
+    def kubeconfig_of(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """Write a kubeconfig for a user with a certificate of its own; the control plane must have been started."""
+        path = self.folder / f"{user}.kubeconfig"
+        self._write_kubeconfig(path, self.authority.client(user, groups))
+        return path
+
     def __enter__(self) -> Self:
         if not PROGRAM.exists():
             raise NotBuilt(f"{PROGRAM} is not there: run make controlplane (it needs Go)")
@@ -112,11 +118,11 @@ class ControlPlane:
         return (self.folder / f"{name}.log").read_bytes()[-size:].decode(errors="replace")
 
     def _start(self) -> None:
-        authority = Authority.new(self.folder, "ca")
-        front = Authority.new(self.folder, "front-proxy-ca")
-        serving, proxy = authority.server("kube-apiserver"), front.client("front-proxy-client")
-        admin, tokens = authority.client("admin", ("system:masters",)), signing_key(self.folder, "service-accounts")
-        self._write_kubeconfig(admin)
+        self.authority = Authority.new(self.folder, "ca")
+        self.front_proxy = Authority.new(self.folder, "front-proxy-ca")
+        serving, proxy = self.authority.server("kube-apiserver"), self.front_proxy.client("front-proxy-client")
+        tokens = signing_key(self.folder, "service-accounts")
+        self._write_kubeconfig(self.kubeconfig, self.authority.client("admin", ("system:masters",)))
         self._run("etcd", self._etcd_arguments())
         self._run("kube-apiserver", self._apiserver_arguments(serving, proxy, tokens))
         self._wait_until(lambda: self._get("/readyz") == http.client.OK)
@@ -194,17 +200,17 @@ class ControlPlane:
             f"--secure-port={free_port()}",
         ]
 
-    def _write_kubeconfig(self, admin: KeyPair) -> None:
-        user = {"client-certificate": str(admin.certificate), "client-key": str(admin.key)}
+    def _write_kubeconfig(self, path: Path, holder: KeyPair) -> None:
+        user = {"client-certificate": str(holder.certificate), "client-key": str(holder.key)}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "real", "cluster": {"server": self.url, "certificate-authority": str(self.ca)}}],
-            "users": [{"name": "admin", "user": user}],
-            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}],
+            "users": [{"name": "holder", "user": user}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "holder"}}],
             "current-context": "real",
         }
-        self.kubeconfig.write_text(json.dumps(config))
+        path.write_text(json.dumps(config))
 
     def _get(self, path: str) -> int:
         context = ssl.create_default_context(cafile=str(self.ca))
