@@ -10,7 +10,13 @@ import pytest
 from porch_process import PorchProcess
 
 DOCS = Path(__file__).parents[2] / "docs"
-LOOKED_AT = {"give-people-access.md", "label-and-own-revisions.md", "package-variants.md", "use-custom-resources.md"}
+LOOKED_AT = {
+    "give-people-access.md",
+    "label-and-own-revisions.md",
+    "package-variants.md",
+    "roll-out-to-a-fleet.md",
+    "use-custom-resources.md",
+}
 """Guides whose output is looked at below; of the others, that every command succeeds is enough."""
 GUIDES = sorted(
     page.name
@@ -19,7 +25,7 @@ GUIDES = sorted(
 )
 
 
-def follow(guide: str, server: PorchProcess, folder: Path) -> str:
+def follow(guide: str, server: PorchProcess, folder: Path, seconds: float = 90) -> str:
     blocks = re.findall(r"```sh guide\n(.*?)```", (DOCS / guide).read_text(), re.DOTALL)
     assert blocks, f"{guide} has nothing to type"
     own = {
@@ -34,11 +40,18 @@ def follow(guide: str, server: PorchProcess, folder: Path) -> str:
         env={**os.environ, **own},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=seconds,
         check=False,
     )
     assert typed.returncode == 0, typed.stdout + typed.stderr
     return typed.stdout
+
+
+def shown(guide: str) -> list[str]:
+    """Return the lines of a guide's ``text output`` blocks, in order, as patterns: ages and widths of columns are as they come."""
+    blocks = re.findall(r"```text output\n(.*?)```", (DOCS / guide).read_text(), re.DOTALL)
+    cells = [[re.escape(cell) for cell in line.split()] for block in blocks for line in block.splitlines()]
+    return [r"\s+".join(r"\w+" if re.fullmatch(r"\d+s", cell) else cell for cell in line) + r"\s*" for line in cells]
 
 
 def test_people_and_programs_get_access_as_the_guide_says(porch_server: PorchProcess, tmp_path: Path) -> None:
@@ -87,6 +100,32 @@ def test_variants_are_made_followed_and_let_go_as_the_guide_says(
     assert re.search(r"^Ready True NoErrors: successfully ensured downstream package variant$", said, re.MULTILINE)
     assert 'packagevariant.config.porch.kpt.dev "web-east" deleted' in said
     assert re.search(r"^variant-site.web.packagevariant-2 .* Draft ", said, re.MULTILINE)
+
+
+@pytest.mark.timeout(420)
+def test_a_blueprint_goes_to_a_fleet_as_the_guide_says(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    guide = "how-to/roll-out-to-a-fleet.md"
+    server = PorchProcess(tmp_path_factory.mktemp("fleet") / "data", arguments=["--controllers"])
+    server.start()
+    try:
+        said = follow(guide, server, tmp_path, seconds=360)
+    finally:
+        server.stop()
+
+    assert_shown(said, guide)
+    assert re.search(r"^canary: wave canary waits for the annotation \S+/approve-wave: canary@\w+$", said, re.MULTILINE)
+    assert "3 of 3 package variants would be deleted, more than spec.guards.maxDeletions allows (1)" in said
+
+
+def assert_shown(said: str, guide: str) -> None:
+    """Check that a guide's commands said all that it shows, in that order."""
+    lines = iter(said.splitlines())
+    for line in shown(guide):
+        assert any(re.fullmatch(line, one) for one in lines), (
+            f"{guide}: {line!r} is not in, or not in this order:\n{said}"
+        )
 
 
 @pytest.mark.parametrize("guide", GUIDES)
