@@ -1,1 +1,1 @@
-"""``porch adopt``: taking over what another Porch server keeps, with its names, UIDs, metadata and drafts (ADR 0033)."""
+"""``porch adopt``: taking over what another Porch server keeps, with its names, UIDs, metadata and drafts (ADR 0034)."""

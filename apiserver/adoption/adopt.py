@@ -1,4 +1,4 @@
-"""``porch adopt``: the parts wired for one run. Source: issue 9 part 5; ADR 0033."""
+"""``porch adopt``: the parts wired for one run. Source: issue 9 part 5; ADR 0034."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

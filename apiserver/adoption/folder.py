@@ -9,6 +9,7 @@ import orjson
 
 from apiserver.adoption.records import RECORD, record_repository, revision_of
 from apiserver.adoption.source import MAX_OBJECTS, BadSource, in_namespaces, is_named, name_of, repository_of
+from apiserver.engine.revision_body import API_VERSION
 from krm.package.yaml_reader import YamlError, read_documents
 
 Json = dict[str, Any]
@@ -65,11 +66,10 @@ class FolderSource:
         return self._found.get((api_version, kind, namespace, name))
 
     async def files(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        for item in self._kinds["PackageRevisionResources"]:
-            if name_of(item) == (namespace, name):
-                resources = (item.get("spec") or {}).get("resources")
-                return resources if isinstance(resources, dict) else None
-        return None
+        item = self._found.get((API_VERSION, "PackageRevisionResources", namespace, name)) or {}
+        spec = item.get("spec")
+        resources = spec.get("resources") if isinstance(spec, dict) else None
+        return resources if isinstance(resources, dict) else None
 
 
 def _objects(folder: Path) -> list[Json]:

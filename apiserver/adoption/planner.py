@@ -1,6 +1,6 @@
 """Making the plan of an adoption: old server, Git and new server are read, and nothing is changed anywhere.
 
-Source: issue 9 part 5; ADR 0033.
+Source: issue 9 part 5; ADR 0034.
 """
 
 from collections.abc import Mapping, Sequence
