@@ -59,7 +59,7 @@ class Packages:
         self._workers = RenderPool(
             functions, size=settings.render_workers, waiting=WAITING_RENDERS, seconds=RENDER_SECONDS
         )
-        recorder, claims = Recorder(store, self._index), Claims(metrics.claim_refused)
+        recorder, claims = Recorder(store, self._index), Claims(metrics.claim_refused, store.claim)
         self._repositories = Repositories(
             store, self._index, recorder, claims, _options(settings), self._pool, events, metrics
         )

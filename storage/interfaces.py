@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Literal, Protocol
 
-from storage.turns import TakenTurn, Turn
+from storage.turns import Claim, TakenTurn, Turn
 
 Json = dict[str, Any]
 
@@ -447,6 +447,10 @@ class ObjectStore(Protocol):
 
         Free and without waiting where a process has its database for itself. See :mod:`storage.turns`.
         """
+        ...
+
+    def claim(self, key: str) -> Claim:
+        """Take ``key`` unless another replica has it; entering says whether it is ours. See :mod:`storage.turns`."""
         ...
 
     @property

@@ -41,6 +41,10 @@ TakenTurn = AbstractAsyncContextManager[Turn]
 """Waits for the turn on entry, gives it up at the end; entering raises what :meth:`Turn.renew` does."""
 
 
+Claim = AbstractAsyncContextManager[bool]
+"""Takes something at once, or not: entering says whether no other replica has it. Given up at the end."""
+
+
 class _Alone:
     """The turn of a process that has its database for itself."""
 
@@ -54,6 +58,11 @@ class _Alone:
 
 
 _ALONE: Final = _Alone()
+
+
+def unclaimed(_key: str) -> Claim:
+    """Return a claim in a process without replicas: nobody else has anything."""
+    return nullcontext(True)  # what entering it says
 
 
 def alone() -> TakenTurn:

@@ -51,6 +51,8 @@ class Faults:
     """Speak this version of Git's protocol, whatever the client asks for."""
     before_push: list[Any] = field(default_factory=list)
     """Called, each once, between a push's listing and its update: another writer's chance."""
+    after_push: list[Any] = field(default_factory=list)
+    """Called, each once, when a push was done and has not been answered."""
 
 
 @dataclass
@@ -189,6 +191,8 @@ class _GitHandler(BaseHTTPRequestHandler):
         if self.command == "POST" and self.path.endswith("git-receive-pack") and faults.before_push:
             faults.before_push.pop(0)()
         status, headers, data = self._backend(body)
+        if self.command == "POST" and self.path.endswith("git-receive-pack") and faults.after_push:
+            faults.after_push.pop(0)()
         if faults.drop_after_push and self.command == "POST" and self.path.endswith("git-receive-pack"):
             self.close_connection = True
             return

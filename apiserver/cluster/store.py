@@ -32,7 +32,7 @@ from storage.interfaces import (
     Refresh,
     Watch,
 )
-from storage.turns import TakenTurn, Turn
+from storage.turns import Claim, TakenTurn, Turn
 
 NAMESPACES: Final = "namespaces"
 NAMESPACE_RESOURCE: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -193,6 +193,10 @@ class ClusterStore:
     def turn(self, key: str) -> TakenTurn:
         """Wait for a turn among the replicas of the own database."""
         return self._own.turn(key)
+
+    def claim(self, key: str) -> Claim:
+        """Take something unless another replica of the own database has it."""
+        return self._own.claim(key)
 
     async def compact(self, before: int) -> None:
         """Compact the own log."""

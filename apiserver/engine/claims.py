@@ -1,14 +1,16 @@
 """Claims on single package revisions: the second of two overlapping writes fails at once.
 
-Source: ``porch-api.md`` 8.2 and ``decisions.md`` 8. A claim is held in this process; between replicas the log's
-compare-and-swap decides.
+Source: ``porch-api.md`` 8.2 and ``decisions.md`` 8. A claim is held in this process and, where there are replicas, among all of
+them; should a replica lose its claims because it was paused, the log's compare-and-swap decides.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
-from krm.meta.errors import Conflict, ResourceName
+from krm.meta.errors import Conflict, ResourceName, ServiceUnavailable
+from storage.interfaces import StoreUnavailable
+from storage.turns import Claim, unclaimed
 
 BUSY = "another request is already in progress"
 """The words that upstream's clients and suites look for."""
@@ -22,9 +24,12 @@ UNCHANGED_SECONDS = 0.01
 class Claims:
     """Who is being written right now; entries live only as long as their write."""
 
-    def __init__(self, refused: Callable[[], None] = lambda: None) -> None:
-        """``refused`` is told of each claim that is not given."""
+    def __init__(
+        self, refused: Callable[[], None] = lambda: None, among_replicas: Callable[[str], Claim] = unclaimed
+    ) -> None:
+        """``refused`` is told of each claim that is not given; ``among_replicas`` takes one from the other replicas."""
         self._refused = refused
+        self._among_replicas = among_replicas
         self._held: set[tuple[str, str]] = set()
 
     @asynccontextmanager
@@ -38,19 +43,33 @@ class Claims:
 
         Raises:
             Conflict: somebody holds it; the sentence carries upstream's words.
+            ServiceUnavailable: the replicas' database cannot be asked.
         """
         key = (namespace, name)
+        what = doing or f'on package revision "{namespace}/{name}"'
+        busy = Conflict.of(resource, shown_as or name, f"{BUSY} {what}")
         if key in self._held:
             self._refused()
-            what = doing or f'on package revision "{namespace}/{name}"'
-            raise Conflict.of(resource, shown_as or name, f"{BUSY} {what}")
+            raise busy
         self._held.add(key)
         try:
-            yield
-            for _ in range(LAST_LOOKS):
-                await asyncio.sleep(0)
+            async with AsyncExitStack() as stack:
+                if not await self._claimed(stack, key):
+                    self._refused()
+                    raise busy
+                yield
+                for _ in range(LAST_LOOKS):
+                    await asyncio.sleep(0)
         finally:
             self._held.discard(key)
+
+    async def _claimed(self, stack: AsyncExitStack, key: tuple[str, str]) -> bool:
+        """Claim a revision among the replicas, until ``stack`` ends."""
+        try:
+            return await stack.enter_async_context(self._among_replicas("revision {}/{}".format(*key)))
+        except StoreUnavailable as error:
+            why = f"the database cannot be used ({error}); nothing was changed, try again"
+            raise ServiceUnavailable(why, retry_after=1) from error
 
     def count(self) -> int:
         """Return how many revisions are being written."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from storage.interfaces import LogRow, Mutation, NotOurTurn, ObjectKey, Outbox, OutboxChange, StaleWrite
-from storage.turns import TakenTurn, Turn
+from storage.turns import Claim, TakenTurn, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,10 @@ class LogDatabase(Outbox, Protocol):
 
     def turn(self, key: str) -> TakenTurn:
         """Wait for this process's turn at ``key``; see :mod:`storage.turns`."""
+        ...
+
+    def claim(self, key: str) -> Claim:
+        """Take ``key`` unless another process has it. A process must not claim what it holds."""
         ...
 
     async def marks(self) -> Marks:

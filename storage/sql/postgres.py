@@ -36,7 +36,7 @@ from storage.sql.statements import (
     postgres_statements,
     postgres_turns,
 )
-from storage.turns import TakenTurn
+from storage.turns import Claim, TakenTurn
 
 READERS = 4
 COMPACT_BATCH = 1000
@@ -166,6 +166,10 @@ class PostgresDatabase:
     def turn(self, key: str) -> TakenTurn:
         """Wait for the turn at ``key``."""
         return self._turns.turn(key)
+
+    def claim(self, key: str) -> Claim:
+        """Take ``key`` unless another replica has it."""
+        return self._turns.claim(key)
 
     async def _select(self, statement: Statement, **values: Any) -> list[Any]:
         if self._pool is None:

@@ -40,6 +40,7 @@ _TAKE = (
     "WHEN pg_advisory_unlock($2) THEN 2 END"
 )
 _TAKE_AS_NEXT = "SELECT CASE WHEN NOT pg_try_advisory_lock($1) THEN 1 WHEN pg_advisory_unlock($2) THEN 2 END"
+_CLAIM = "SELECT pg_try_advisory_lock($1)"
 _GIVE_UP = "SELECT pg_advisory_unlock($1)"
 
 log = structlog.get_logger(__name__)
@@ -109,6 +110,22 @@ class PostgresTurns:
                 yield taken
             finally:
                 await self._release(taken.session, _lock_of(key))
+
+    @asynccontextmanager
+    async def claim(self, key: str) -> AsyncIterator[bool]:
+        """Take ``key`` for the length of the block, or say that another replica has it; a process claims nothing twice.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached.
+        """
+        lock = _number(f"claim {key}")
+        session = await self._connected()
+        ours = bool(await self._speak(session, "fetchval", _CLAIM, lock))
+        try:
+            yield ours
+        finally:
+            if ours:
+                await self._release(session, lock)
 
     async def close(self) -> None:
         """Give up every turn; none is given any more."""

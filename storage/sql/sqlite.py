@@ -22,7 +22,7 @@ from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, keys_of, outbox_steps, plan
 from storage.sql.statements import Statement, sqlite_statements
-from storage.turns import TakenTurn, alone
+from storage.turns import Claim, TakenTurn, alone, unclaimed
 
 BUSY_SECONDS = 5.0
 """How long a write waits for another program that locks the file, before the client is told."""
@@ -162,6 +162,10 @@ class SqliteDatabase:
     def turn(self, key: str) -> TakenTurn:  # noqa: ARG002 # nobody else wants one
         """Return a turn at once: the file is locked for this process."""
         return alone()
+
+    def claim(self, key: str) -> Claim:
+        """Return a claim that is given."""
+        return unclaimed(key)
 
     async def forget(self, parcels: Sequence[Parcel]) -> None:
         """Drop parcels that have not changed since."""

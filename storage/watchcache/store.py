@@ -31,7 +31,7 @@ from storage.interfaces import (
 from storage.sealing import Sealer
 from storage.spans import span
 from storage.sql.log import Committed, LogDatabase, Outcome, Transaction
-from storage.turns import TakenTurn, Turn
+from storage.turns import Claim, TakenTurn, Turn
 from storage.watchcache.commits import Described, GroupCommit, Pending
 from storage.watchcache.compactor import Compactor
 from storage.watchcache.cursor import RingWatch
@@ -249,6 +249,10 @@ class WatchedStore:
     def turn(self, key: str) -> TakenTurn:
         """Wait for the turn at ``key``; memory is brought up to date then, and whenever the turn is made sure of."""
         return self._up_to_date(key) if self.shared else self._database.turn(key)
+
+    def claim(self, key: str) -> Claim:
+        """Take ``key`` unless another replica has it."""
+        return self._database.claim(key)
 
     @asynccontextmanager
     async def _up_to_date(self, key: str) -> AsyncIterator[Turn]:

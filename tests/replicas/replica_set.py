@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from eventually import eventually
@@ -77,7 +78,7 @@ def register(clients: Sequence[PorchClient], server: GitServer, name: str) -> No
 
     eventually(ready, SLOW)
     for client in clients:
-        eventually(lambda client=client: _reads(client, name), SLOW)
+        eventually(partial(_reads, client, name), SLOW)
 
 
 def _reads(client: PorchClient, repository: str) -> None:

@@ -1,13 +1,16 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """Two replicas on one database: what one does the other knows, goes on with, and does not do again."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import pytest
 from eventually import eventually
 from git_server import GitServer, create_repository, run_git
 from porch_client import PorchClient
+from replica_fixtures import postgres_server, remote, replicas, url  # noqa: F401 # found by name
 from replica_set import SLOW, ReplicaSet, proposed, register
 
 pytestmark = pytest.mark.timeout(600)
@@ -76,7 +79,7 @@ def test_a_draft_that_one_saved_and_pushed_is_edited_at_the_other_without_a_merg
     name = one.create_revision(repository, "drafted").object["metadata"]["name"]
     for number, client in enumerate([two, one, two]):
         pushed = client.revision(name).object["status"]["selfLock"]["git"]["commit"]
-        eventually(lambda pushed=pushed: _at(remote, repository, "drafts/drafted/v1", pushed), SLOW)
+        eventually(partial(_at, remote, repository, "drafts/drafted/v1", pushed), SLOW)
         assert client.save(name, {f"file-{number}": "x\n"}).code == 200
     last = one.revision(name).object["status"]["selfLock"]["git"]["commit"]
     eventually(lambda: _at(remote, repository, "drafts/drafted/v1", last), SLOW)

@@ -1,16 +1,17 @@
 """What tests of replicas share: a PostgreSQL, a Git server, and two replicas that live as long as a module's tests."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # a fixture is found by name
+from embedded_postgres import new_postgres, postgres_server
 from git_server import GitServer, git_server
 from replica_set import ReplicaSet, running_replicas
 
+__all__ = ["postgres_server", "remote", "replicas", "url"]
+
 
 @pytest.fixture(scope="module")
-def url(postgres_server: str) -> str:  # noqa: F811
+def url(postgres_server: str) -> str:
     return new_postgres(postgres_server)
 
 
@@ -24,8 +25,3 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
 def replicas(tmp_path_factory: pytest.TempPathFactory, url: str) -> Iterator[ReplicaSet]:
     with running_replicas(tmp_path_factory.mktemp("replicas"), url) as running:
         yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
