@@ -27,6 +27,8 @@ Key = tuple[str, str]
 Place = tuple[str, ObjectType]
 """Namespace and type of what is watched."""
 
+READABLE_LABEL: Final = "config.porch.kpt.dev/aggregate-to-injectables"
+"""Of ClusterRoles whose rules the controllers have, too."""
 RECHECKS: Final = 3
 """A server may serve a kind some seconds after it says so, or no longer does."""
 
@@ -235,7 +237,11 @@ class KindWatches(ABC, Generic[W]):
         try:
             resource = await self._client.resource_of(*watched.type, fresh=True)
             refusal = await self._refusal(watched, resource)
-        except (BadRequest, Forbidden, NotFound, MethodNotAllowed) as error:
+        except Forbidden as error:
+            watched.served = True
+            watched.refusal = f"{error.message}; a ClusterRole with the label {READABLE_LABEL} gives that right"
+            return None
+        except (BadRequest, NotFound, MethodNotAllowed) as error:
             watched.served, watched.refusal = True, error.message
             return None
         watched.served, watched.refusal = resource is not None, refusal

@@ -1,16 +1,15 @@
-"""The PackageVariantSet controller with the rights of ``charts/porch/rbac-controllers.yaml`` and nothing more.
+"""The PackageVariantSet controller as the user that controllers are: with their rights and nothing more.
 
-What it may not read is told in the condition of the set that asks for it, holds up no other set, and is mended by the right alone.
-Source: ``variants.md`` 1.8, 3.2, 3.8; ``decisions.md`` 16.
+In a cluster a service account has the same (``tests/unit/test_charts_rbac.py`` compares). What it may not read is told in the
+condition of the set that asks for it, holds up no other set, and is mended by the right alone. Source: ``variants.md`` 1.8, 3.2,
+3.8; ``decisions.md`` 16.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
@@ -19,10 +18,10 @@ from porch_process import PorchProcess
 from set_place import SetPlace, package_set
 from variant_place import Json, new_place
 
+from apiserver.auth.issuing import user_kubeconfig
 from controllers.runtime import kind_watches
 
-CHART = Path(__file__).parents[3] / "charts" / "porch" / "rbac-controllers.yaml"
-USER = "system:serviceaccount:porch-system:porch-controllers"
+USER = "system:porch-controllers"
 SENSOR = ("example.com", "v1", "Sensor", "sensors")
 MACHINE = ("example.com", "v1", "Machine", "machines")
 WAIT = 60.0
@@ -31,9 +30,8 @@ NAMED: Json = {"repositories": [{"name": "cluster-02"}]}
 
 @pytest.fixture(scope="module")
 def admin(porch_server: PorchProcess, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """The administrator, who has applied the chart's roles and lets Machines be selected."""
-    made = Kubectl(porch_server.kubeconfig, "porch-system", str(tmp_path_factory.mktemp("cache")))
-    made.ok("apply", "-f", str(CHART))
+    """The administrator, who lets Machines be selected."""
+    made = Kubectl(porch_server.kubeconfig, "default", str(tmp_path_factory.mktemp("cache")))
     made.apply(selectable("machines"))
     return made
 
@@ -67,12 +65,9 @@ def sets(porch_server: PorchProcess, git_http: GitServer) -> Iterator[SetPlace]:
 def controller(
     admin: Kubectl, sets: SetPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LiveSetController]:
-    """The controller as that service account; what it may not read it tries again each second in place of each minute."""
+    """The controller as that user; what it may not read it tries again each second in place of each minute."""
     monkeypatch.setattr(kind_watches, "Limits", partial(kind_watches.Limits, retry=1.0, round=0.5))
-    config: dict[str, Any] = yaml.safe_load(admin.kubeconfig.read_text())
-    token = admin.ok("create", "token", "porch-controllers").strip()
-    config["users"] = [{"name": config["contexts"][0]["context"]["user"], "user": {"token": token}}]
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    (tmp_path / "kubeconfig").write_bytes(user_kubeconfig(sets.place.server.data, USER, []))
     with live_set_controller(tmp_path / "kubeconfig", sets.place.namespace) as made:
         yield made
 
@@ -118,6 +113,9 @@ def test_a_kind_that_may_not_be_read_is_told_and_mended_by_the_right_alone(
     message = eventually(lambda: condition_is(sets, "sensors", "Stalled", "True", "UnexpectedError"), timeout=WAIT)
     assert message.startswith("spec.targets[1].objectSelector: ")
     assert f'User "{USER}" cannot list resource "sensors" in API group "example.com"' in message
+    assert message.endswith(
+        "; a ClusterRole with the label config.porch.kpt.dev/aggregate-to-injectables gives that right"
+    )
     assert sets.pairs("sensors") == {}, "also not of the target that could be read"
     eventually(lambda: pairs_are(sets, "beside", "cluster-02/foo"), timeout=WAIT)
 

@@ -295,13 +295,22 @@ class TestRefusals:
         assert team.error == 'no matches for kind "Team" in version "hr.example.com/v1alpha1"'
         assert "east" in config.objects
 
-    @pytest.mark.parametrize("refusal", [Forbidden, BadRequest, MethodNotAllowed, NotFound])
+    @pytest.mark.parametrize("refusal", [BadRequest, MethodNotAllowed, NotFound])
     async def test_what_may_not_be_listed_is_told_with_the_servers_words(self, refusal: type[StatusError]) -> None:
         async with rig() as one:
             one.server.refused = refusal("configmaps is forbidden")
 
             assert await one.error("bar", CONFIG_MAP) == "configmaps is forbidden"
             assert one.injectables.watches == 0
+
+    async def test_what_is_forbidden_is_told_with_what_would_allow_it(self) -> None:
+        async with rig() as one:
+            one.server.refused = Forbidden("configmaps is forbidden")
+
+            assert await one.error("bar", CONFIG_MAP) == (
+                "configmaps is forbidden; a ClusterRole with the label config.porch.kpt.dev/aggregate-to-injectables gives "
+                "that right"
+            )
 
     async def test_a_server_that_cannot_be_reached_is_no_answer(self) -> None:
         async with rig() as one:
