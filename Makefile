@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fuzz fidelity bench stress soak requirements tools controlplane test-clients record-answers
+.PHONY: help install run demo test check fuzz fidelity bench stress soak manifests requirements tools controlplane test-clients record-answers
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -41,7 +41,7 @@ test: $(VENV)/.dev tools ## every test, in two halves side by side; ARGS="tests/
 check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy apiserver controllers krm migrations storage tests $(wildcard bench)
+	$(BIN)/mypy apiserver controllers krm migrations storage tests charts/*.py $(wildcard bench)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m apiserver.settings_reference --check
 	$(BIN)/python -m controllers.settings_reference --check
@@ -50,6 +50,8 @@ check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/python -m apiserver.openapi_documents --check
 	$(BIN)/python -m apiserver.api_reference --check
 	$(BIN)/python -m apiserver.crd_files --check
+	$(BIN)/python charts/setting_names.py --check
+	$(BIN)/python charts/raw_manifests.py --check
 	$(BIN)/python -m krm.functions.reference --check
 
 fuzz: $(VENV)/.dev tools ## generated tests with new examples, once through
@@ -72,6 +74,9 @@ soak: $(VENV)/.dev tools ## KILLS sudden deaths under a mixed load, then SOAK_SE
 	$(BIN)/python tests/soak/kill_run.py --kills $(KILLS)
 	$(BIN)/python tests/soak/endurance_run.py --seconds $(SOAK_SECONDS)
 	$(BIN)/python tests/soak/contest_run.py --seconds $(CONTEST_SECONDS)
+
+manifests: $(VENV)/.dev $(BUILD)/helm ## deploy/*.yaml from the chart, for those without Helm
+	$(BIN)/python charts/raw_manifests.py
 
 requirements: $(VENV)/.dev ## resolve requirements/*.txt anew from pyproject.toml
 	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.txt pyproject.toml

@@ -1,0 +1,39 @@
+{{- /* What follows from the values, and what does not go together. */}}
+
+{{- /* "true" where a PostgreSQL database is named: then replicas may be many, and what a server keeps on disk is a cache. */}}
+{{- define "porch.onPostgres" -}}
+{{- if .Values.database.existingSecret.name }}true{{ end -}}
+{{- end }}
+
+{{- define "porch.serverReplicas" -}}
+{{- if kindIs "invalid" .Values.server.replicas -}}
+{{- ternary 1 2 (empty (include "porch.onPostgres" .)) -}}
+{{- else -}}
+{{- int .Values.server.replicas -}}
+{{- end -}}
+{{- end }}
+
+{{- /* Whether more than one server can be there at once, so that losing one by intent can wait. */}}
+{{- define "porch.serverIsReplicated" -}}
+{{- if or (gt (int (include "porch.serverReplicas" .)) 1) .Values.server.autoscaling.enabled }}true{{ end -}}
+{{- end }}
+
+{{- define "porch.check" -}}
+{{- if and (include "porch.serverIsReplicated" .) (not (include "porch.onPostgres" .)) -}}
+{{- fail "server.replicas above 1 and server.autoscaling need PostgreSQL: name a Secret with its URL in database.existingSecret.name, or run one replica" -}}
+{{- end -}}
+{{- if gt (int .Values.server.autoscaling.minReplicas) (int .Values.server.autoscaling.maxReplicas) -}}
+{{- fail "server.autoscaling.minReplicas is above server.autoscaling.maxReplicas: raise the latter" -}}
+{{- end -}}
+{{- if and (eq .Values.certificates.source "existing") (not .Values.certificates.existing.secretName) -}}
+{{- fail "certificates.source is existing: name a Secret of type kubernetes.io/tls in certificates.existing.secretName" -}}
+{{- end -}}
+{{- if and .Values.certificates.existing.caBundle (ne .Values.certificates.source "existing") -}}
+{{- fail "certificates.existing.caBundle has a meaning only with certificates.source existing: set that, or remove the bundle" -}}
+{{- end -}}
+{{- end }}
+
+{{- /* Whether a Job migrates the database; SQLite is migrated by its server. */}}
+{{- define "porch.migrates" -}}
+{{- if and .Values.migrations.enabled .Values.server.enabled (include "porch.onPostgres" .) }}true{{ end -}}
+{{- end }}

@@ -1,0 +1,65 @@
+"""Values that cannot work are refused before anything is installed, with the place and what it may be."""
+
+from typing import Any
+
+import pytest
+from chart_rendering import CHART, HELM, OFFLINE, RELEASE, Helm, built, settings
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"server__replica": 3}, "/server", "replica"),
+    ({"server__replicas": "many"}, "/server/replicas", "integer"),
+    ({"server__replicas": -1}, "/server/replicas", "minimum"),
+    ({"certificates__source": "magic"}, "/certificates/source", "cert-manager"),
+    ({"certificates__days": 99999}, "/certificates/days", "maximum"),
+    ({"image__pullPolicy": "Sometimes"}, "/image/pullPolicy", "IfNotPresent"),
+    ({"image__digest": "sha256:abc"}, "/image/digest", "sha256"),
+    ({"service__port": 70000}, "/service/port", "maximum"),
+    ({"server__settings": {"PORCH_SYNC_INTERVALL": 30}}, "/server/settings", "PORCH_SYNC_INTERVALL"),
+    ({"server__settings": {"PORCH_DATABASE_URL": "postgresql://u:p@h/d"}}, "/server/settings", "PORCH_DATABASE_URL"),
+    ({"server__settings": {"PORCH_SYNC_INTERVAL": ["30"]}}, "/server/settings/PORCH_SYNC_INTERVAL", "array"),
+    ({"controllers__settings": {"PORCH_WORKERS": 3}}, "/controllers/settings", "PORCH_WORKERS"),
+    ({"networkPolicy__apiServerCIDRs": ["10.0.0.1"]}, "/networkPolicy/apiServerCIDRs/0", "pattern"),
+    ({"rbac__secretNamespaces": ["Edge"]}, "/rbac/secretNamespaces/0", "pattern"),
+    ({"server__data__size": "big"}, "/server/data/size", "pattern"),
+    ({"approval__enabled": "yes"}, "/approval/enabled", "boolean"),
+    ({"nonsense": {}}, "nonsense", "not allowed"),
+    ({"server__replicas": 2}, "database.existingSecret.name", "or run one replica"),
+    ({"server__autoscaling__enabled": True}, "database.existingSecret.name", "PostgreSQL"),
+    ({"certificates__source": "existing"}, "certificates.existing.secretName", "kubernetes.io/tls"),
+    (
+        {"server__autoscaling__minReplicas": 9, "database__existingSecret__name": "db"},
+        "server.autoscaling.maxReplicas",
+        "raise",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Return Helm without a cluster."""
+    return Helm(built(HELM), tmp_path_factory.mktemp("helm"))
+
+
+@pytest.mark.parametrize(
+    ("values", "place", "told"),
+    REFUSED,
+    ids=[" ".join(f"{k}={v}" for k, v in values.items())[:60] for values, *_ in REFUSED],
+)
+def test_a_bad_value_is_refused_and_the_message_says_where(
+    helm: Helm, values: dict[str, Any], place: str, told: str
+) -> None:
+    done = helm("template", RELEASE, str(CHART), *OFFLINE, *settings(values))
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert place.replace("/", ".").strip(".") in done.stderr.replace("/", ".")
+    assert told in done.stderr
+
+
+def test_a_password_given_by_mistake_is_not_repeated_in_the_refusal(helm: Helm) -> None:
+    url = "postgresql://porch:s3cret@db/porch"
+
+    done = helm("template", RELEASE, str(CHART), *OFFLINE, *settings({"server__settings": {"PORCH_DATABASE_URL": url}}))
+
+    assert done.returncode == 1
+    assert "s3cret" not in done.stdout + done.stderr
