@@ -273,6 +273,58 @@ def adopt(
         raise typer.Exit(EXIT_REFUSED if write and not done.written else EXIT_DIFFERENT)
 
 
+migrate = typer.Typer(no_args_is_help=True, help="Look at the schema of a database, or take it to another one.")
+cli.add_typer(migrate, name="migrate")
+
+
+@migrate.command("status")
+def migrate_status(*, data: Data = None, database_url: DatabaseUrl = None) -> None:
+    """Say which schema the database is at. Ends with 1 when it is not that of this version."""
+    from apiserver import schema_versions
+
+    try:
+        now = schema_versions.standing(_settings(data=data, database_url=database_url))
+    except schema_versions.EXPECTED as error:
+        _refuse(str(error), EXIT_REFUSED)
+    typer.echo(schema_versions.described(now))
+    for name, purpose in now.pending:
+        typer.echo(f"  {name}  {purpose}")
+    if now.pending or now.foreign:
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+@migrate.command("up")
+def migrate_up(*, data: Data = None, database_url: DatabaseUrl = None) -> None:
+    """Take the database to this version's schema, as a server does when it starts.
+
+    Servers of the version before go on meanwhile on PostgreSQL; a server on a SQLite file has to be stopped.
+    """
+    from apiserver import schema_versions
+
+    try:
+        now = schema_versions.take_up(_settings(data=data, database_url=database_url))
+    except schema_versions.EXPECTED as error:
+        _refuse(str(error), EXIT_REFUSED)
+    typer.echo(schema_versions.described(now))
+
+
+@migrate.command("down")
+def migrate_down(
+    to: Annotated[str, typer.Option("--to", help="The schema of the older version, as its porch migrate status says.")],
+    *,
+    data: Data = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Undo migrations, for an older version of Porch. Servers of this version must be stopped; make a backup first."""
+    from apiserver import schema_versions
+
+    try:
+        now = schema_versions.take_down(_settings(data=data, database_url=database_url), to)
+    except schema_versions.EXPECTED as error:
+        _refuse(str(error), EXIT_REFUSED)
+    typer.echo(schema_versions.described(now))
+
+
 def announce(settings: Settings) -> serving.Announce:
     """Return what prints, once the server answers, where it is and what to type next."""
 

@@ -23,7 +23,7 @@ from apiserver.settings import Settings
 from apiserver.standalone import create_store
 from storage.interfaces import StaleWrite, StoreUnavailable
 from storage.sealing import Sealer
-from storage.sql.migrate import current_revision, upgrade, upgrade_aside
+from storage.sql.migrate import current_revision, is_current, upgrade, upgrade_aside
 from storage.sql.schema import REVISION
 from storage.sql.sqlite import sqlite_database
 from storage.watchcache.store import WatchedStore
@@ -102,7 +102,7 @@ async def _current(settings: Settings, folder: Path) -> WatchedStore:
     revision = await asyncio.to_thread(current_revision, _database(settings))
     if revision is None:
         return await _scratch(folder / "empty.db")
-    if revision != REVISION:
+    if not is_current(revision):
         raise StoreUnavailable(f"the database is at schema {revision}, not {REVISION}; type porch migrate up first")
     return await snapshot_of(settings, folder)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
@@ -42,6 +43,12 @@ def config(connection: sa.Connection | None = None) -> Config:
     made.set_main_option("script_location", folder.replace("%", "%%"))
     made.attributes["connection"] = connection
     return made
+
+
+def steps() -> list[tuple[str, str]]:
+    """Return every migration, oldest first: its revision, and what it says that it does."""
+    scripts = list(ScriptDirectory.from_config(config()).walk_revisions())
+    return [(script.revision, (script.doc or "").strip().replace("\n", " ")) for script in reversed(scripts)]
 
 
 def run(connection: sa.Connection, direction: str, revision: str) -> None:

@@ -78,6 +78,11 @@ def current_revision(target: Target) -> str | None:
     return str(row[0]) if row else None
 
 
+def is_current(current: str) -> bool:
+    """Tell whether this version can work with a database of that schema as it is. Raises StoreUnavailable: it is too new."""
+    return _is_there(current, REVISION)
+
+
 def _is_there(current: str | None, wanted: str) -> bool:
     """Tell whether a database need not be migrated: it is where it should be, or has only more than that.
 
