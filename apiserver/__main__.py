@@ -29,7 +29,7 @@ _COMMANDS = {
     "pkg": ("krm.cli.pkg:cli", "Start, compare, update and merge packages in local folders."),
     "variants": (
         "krm.cli.variants:cli",
-        "Look at the drafts of PackageVariants: what they change, and why they exist.",
+        "Look at the drafts of PackageVariants, and at what sets of them would do before they do it.",
     ),
 }
 """Name → the object (``module:name``) that has the command, or is the group, and what it does."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from apiserver.machinery.rest import Item, Lister, ListOptions, Scope, Served, User
-from krm.meta.errors import BadRequest, Forbidden, MethodNotAllowed, NotFound, ResourceName
+from krm.meta.errors import BadRequest, Forbidden, MethodNotAllowed, MethodNotServed, NotFound, ResourceName
 from krm.meta.selectors import FieldSelector, LabelSelector
 from krm.variants.sets.targets import NEVER_SELECTED, SECRET, Kind, SelectedObject
 from krm.variants.sets.vocabulary import SET_LABEL
@@ -69,7 +69,7 @@ class StoredSets:
             return None
         resource = served.resource
         if not isinstance(resource, Lister):
-            return MethodNotAllowed.of(resource.definition.resource, "list").message
+            return MethodNotServed().message
         scope = Scope(namespace if resource.definition.namespaced else None, user)
         try:
             return (await resource.list(scope, _EVERYTHING)).items

@@ -78,7 +78,7 @@ def preview_definition() -> Definition:
         singular="packagevariantsetpreview",
         schema=structural_schema(PackageVariantSetPreview),
         columns=(
-            Column("Set", "string", path_value("metadata", "name"), "Name of the set."),
+            Column("Name", "string", path_value("metadata", "name"), "Name of the set.", format="name"),
             *(_number(name, text) for name, text in _NUMBERS.items()),
             Column("Ready", "string", _condition("Ready", "status"), "Whether the set would be Ready afterwards."),
             Column("Reason", "string", _condition("Ready", "reason"), "Why, in one word."),
@@ -139,13 +139,14 @@ class VariantSetPreviews:
             kinds = () if found else _kinds(stored)
             await self._check(user, name, await self._rights_of(kinds, namespace))
         else:
-            body = as_applied(_as_written(given, namespace, name), stored)
+            body = as_applied(given, stored, namespace=namespace, name=name)
         if found and not body["metadata"].get("deletionTimestamp"):
             return told_invalid(body, found)
         around = await self._reader.surroundings(user, body, kinds)
         rendering = self._renderings[bool(spec.get("upstreamIdentity"))]
         try:
-            return await preview(body, around, rendering, defaults=_defaults(spec), now=self._clock())
+            defaults = GuardDefaults.of(spec.get("guardDefaults"))
+            return await preview(body, around, rendering, defaults=defaults, now=self._clock())
         except RenderingUnavailable as error:
             raise ServiceUnavailable(f"the preview cannot be rendered now: {error}", retry_after=1) from error
 
@@ -215,21 +216,6 @@ def _set_causes(given: Json) -> list[Cause]:
 
 def _guard_causes(given: Json | None) -> list[Cause]:
     return [invalid_value("spec.guardDefaults", given, one) for one in guard_problems(given)]
-
-
-def _defaults(spec: Json) -> GuardDefaults:
-    given, usual = spec.get("guardDefaults") or {}, GuardDefaults()
-    most = given.get("maxDeletions")
-    return GuardDefaults(
-        usual.max_deletions if most is None else most, given.get("onEmptySelection") or usual.on_empty_selection
-    )
-
-
-def _as_written(given: Json, namespace: str, name: str) -> Json:
-    meta = given.get("metadata") or {}
-    kept = {part: meta[part] for part in ("labels", "annotations") if meta.get(part)}
-    metadata = {"name": name, "namespace": namespace, **kept}
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": given.get("spec") or {}}
 
 
 def _kinds(set_body: Json) -> list[Kind]:

@@ -1,16 +1,18 @@
-"""``porch variants``: what the drafts of PackageVariants change, and why they exist.
+"""``porch variants``: what the drafts of PackageVariants change, why they exist, and what sets would do.
 
 Exit codes: 0 done, 1 failed with a message, 2 wrong usage. Source: ``variants.md`` 6.8.
 """
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from krm.cli.text_table import printable, text_table
+from krm.cli.variant_sets import convert, preview
 
 if TYPE_CHECKING:
     from krm.client.client import KubeClient
@@ -21,20 +23,19 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _BINARY_FILES = "porch.kpt.dev/binary-files"
 """Annotation of PackageRevisionResources: what is in the package and not among its files here."""
-_UNPRINTABLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 _HEADERS = ("REVISION", "CREATED", "LIFECYCLE", "TRIGGER", "CHANGES", "DETAIL")
 
 
 @click.group()
 def cli() -> None:
-    """Look at the drafts of PackageVariants."""
+    """Look at what PackageVariants and their sets do and would do."""
 
 
 def _on_cluster(command: _Command) -> _Command:
-    """Add the options that say where the variant is."""
+    """Add the options that say where the object is."""
     for option in (
         click.argument("name"),
-        click.option("-n", "--namespace", default="", help="Namespace of the variant; default: the context's."),
+        click.option("-n", "--namespace", default="", help="Namespace; default: the context's."),
         click.option(
             "--kubeconfig",
             type=click.Path(path_type=Path, dir_okay=False),
@@ -62,6 +63,21 @@ def history(name: str, namespace: str, kubeconfig: Path | None) -> None:
     _run(partial(_history, name), namespace, kubeconfig)
 
 
+@cli.group()
+def tag() -> None:
+    """Floating tags of package revisions, which variants can follow."""
+
+
+@tag.command("set")
+@_on_cluster
+@click.argument("tag_name", metavar="TAG")
+def set_tag(name: str, tag_name: str, namespace: str, kubeconfig: Path | None) -> None:
+    """Give the published package revision NAME the tag TAG, and take it from the others of its package."""
+    from krm.cli.floating_tags import set_tag as moved
+
+    _run(partial(moved, name, tag_name), namespace, kubeconfig)
+
+
 def _run(
     command: Callable[["KubeClient", str], Awaitable[Iterable[str]]], namespace: str, kubeconfig: Path | None
 ) -> None:
@@ -76,7 +92,7 @@ def _run(
 
     with reported_failures():
         for line in asyncio.run(on_cluster()):
-            click.echo(_shown(line), nl=False)
+            click.echo(printable(line), nl=False)
 
 
 async def _diff(name: str, client: "KubeClient", namespace: str) -> list[str]:
@@ -109,7 +125,7 @@ async def _history(name: str, client: "KubeClient", namespace: str) -> list[str]
     if not revisions:
         click.echo(f'variant "{name}" has no package revisions', err=True)
         return []
-    return _table([_HEADERS, *map(_row, revisions)])
+    return text_table([_HEADERS, *map(_row, revisions)])
 
 
 async def _variant(client: "KubeClient", namespace: str, name: str) -> Json:
@@ -152,17 +168,8 @@ def _row(revision: "Revision") -> tuple[str, ...]:
     return (revision.name, revision.created, lifecycle, *(str(cell or "-").replace("\n", " ") for cell in cells))
 
 
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Return rows as lines with columns of one width, three blanks apart, as kubectl has them."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
-    ]
-
-
-def _shown(text: str) -> str:
-    """Return text as it is, but on a terminal without what would steer it: packages are other people's."""
-    return text.translate(_UNPRINTABLE) if sys.stdout.isatty() else text
+cli.add_command(preview)
+cli.add_command(convert)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,9 @@ PACKAGE_REVISIONS: Final = Resource(*_PORCH, "packagerevisions", "PackageRevisio
 PACKAGE_REVISION_RESOURCES: Final = Resource(
     *_PORCH, "packagerevisionresources", "PackageRevisionResources", write_seconds=RENDER_SECONDS
 )
+PACKAGE_VARIANT_SET_PREVIEWS: Final = Resource(
+    *_PORCH, "packagevariantsetpreviews", "PackageVariantSetPreview", write_seconds=RENDER_SECONDS
+)
 REPOSITORIES: Final = Resource(_CONFIG, "v1alpha1", "repositories", "Repository")
 PACKAGE_VARIANTS: Final = Resource(_CONFIG, "v1alpha1", "packagevariants", "PackageVariant")
 PACKAGE_VARIANT_SETS: Final = Resource(_CONFIG, "v1alpha2", "packagevariantsets", "PackageVariantSet")

@@ -22,6 +22,15 @@ class GuardDefaults:
     max_deletions: int | str = "100%"
     on_empty_selection: str = DELETE
 
+    @classmethod
+    def of(cls, guards: Json | None) -> "GuardDefaults":
+        """Read valid guards as a set's spec has them; what they leave out is the default of the defaults."""
+        given, usual = guards or {}, cls()
+        most = given.get("maxDeletions")
+        return cls(
+            usual.max_deletions if most is None else most, given.get("onEmptySelection") or usual.on_empty_selection
+        )
+
 
 def keeps_all(set_body: Json, empty: Sequence[int], defaults: GuardDefaults) -> bool:
     """Tell whether no variant may be deleted because a target selects nothing.

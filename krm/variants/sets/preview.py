@@ -116,15 +116,14 @@ class _Outlook:
         entry: Json = {"inputs": _inputs(context), "downstream": {"repo": one.repo, "package": one.package}}
         if one.spec is None:
             return {**entry, "error": one.error}
-        entry["spec"] = one.spec
         if pair not in self._plan.names:  # another target of the same package failed
-            return {**entry, "error": self._failure_of(pair)}
+            return {**entry, "error": self._failure_of(pair), "spec": one.spec}
         entry["name"] = self._plan.names[pair]
         if wave := self._wave(pair):
             entry["wave"] = wave
         if error := self._plan.disputed.get(pair) or self._conflicts.get(pair):
-            return {**entry, "error": error}
-        return {**entry, **self._action(pair, entry["name"], one.spec)}
+            return {**entry, "error": error, "spec": one.spec}
+        return {**entry, **self._action(pair, entry["name"], one.spec), "spec": one.spec}
 
     def deletions(self) -> Iterator[Json]:
         """Yield the variants that nobody wants any more."""

@@ -20,7 +20,7 @@ from krm.variants.sets.rendering_worker import RenderingTimeout, RenderingTooLar
 from krm.variants.sets.targets import Context, Kind, SelectedObject, Unrolled, UnrollError, unroll
 from krm.variants.sets.validation import problems
 from krm.variants.sets.verdict import invalid, not_rendered, without_targets, without_upstream
-from krm.variants.sets.vocabulary import REPOSITORY, SET_LABEL
+from krm.variants.sets.vocabulary import API_VERSION, KIND, REPOSITORY, SET_LABEL
 from krm.variants.upstream import Resolution, UpstreamError, resolve
 from krm.variants.variant import UpstreamSpec, Variant
 
@@ -68,18 +68,19 @@ class Render(Protocol):
         ...
 
 
-def as_applied(written: Json, stored: Json | None) -> Json:
+def as_applied(written: Json, stored: Json | None, *, namespace: str, name: str) -> Json:
     """Return a set as its controller would find it if ``written`` were applied over what is ``stored``.
 
-    Annotations and labels are added to those that are there; a spec that differs is of the next generation.
+    Annotations and labels are added to those that are there; a spec that differs is of the next generation. Everything else
+    that is written is the server's or the controller's, and does not count.
     """
-    meta, spec = written["metadata"], written.get("spec") or {}
-    if stored is None:
-        return {**written, "metadata": {**meta, "uid": "", "generation": 1}, "spec": spec, "status": {}}
-    before = stored["metadata"]
-    merged = {name: {**(before.get(name) or {}), **(meta.get(name) or {})} for name in ("labels", "annotations")}
-    generation = (before.get("generation") or 0) + (spec != (stored.get("spec") or {}))
-    return {**stored, "metadata": {**before, **merged, "generation": generation}, "spec": spec}
+    meta, spec = written.get("metadata") or {}, written.get("spec") or {}
+    before: Json = stored["metadata"] if stored is not None else {"name": name, "namespace": namespace, "uid": ""}
+    merged = {part: {**(before.get(part) or {}), **(meta.get(part) or {})} for part in ("labels", "annotations")}
+    generation = (before.get("generation") or 0) + (stored is None or spec != (stored.get("spec") or {}))
+    metadata = {**before, **merged, "generation": generation}
+    envelope: Json = {"apiVersion": API_VERSION, "kind": KIND, "status": {}} if stored is None else stored
+    return {**envelope, "metadata": metadata, "spec": spec}
 
 
 async def validated(set_body: Json) -> list[str]:
