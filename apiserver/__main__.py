@@ -21,6 +21,7 @@ _COMMANDS = {
     "backup": (_SERVER, "Copy what a standalone server keeps, while it runs."),
     "restore": (_SERVER, "Put such a copy in place."),
     "adopt": (_SERVER, "Take over what another Porch server keeps."),
+    "doctor": ("apiserver.doctor:cli", "Tell what is wrong with a server and what is on it, and what to do."),
     "migrate": (_SERVER, "Look at the schema of a database, or take it to another one."),
     "rebuild": (_SERVER, "Compare the database with Git, or have all of Git read again."),
     "controllers": (_CONTROLLERS, "Keep PackageVariants true, as a client of an API server, until Ctrl-C."),

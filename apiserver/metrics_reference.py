@@ -54,6 +54,7 @@ def _example() -> Metrics:
     metrics.read_in_flight(lambda: [PoolFigures("readOnly", 0, 0, 0)])
     metrics.read_resources(lambda: [ResourceFigures("packagerevisions.porch.kpt.dev", 0, 0, 0)])
     metrics.read_edits(lambda: {"spliced": 0})
+    metrics.build.labels("1.0.0")
     for counted in (metrics.authentications, metrics.authorizations):
         counted.labels("success")
     for of_watches in (metrics.watch_events, metrics.watch_event_sizes):

@@ -11,6 +11,7 @@ from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served
 from apiserver.settings import Settings
 from krm.package.yaml_edit_text import EDIT_WAYS
+from krm.version import porch_version
 from storage.sealing import Sealer
 from storage.sql.postgres import postgres_database
 from storage.sql.sqlite import sqlite_database
@@ -64,8 +65,9 @@ def limits(settings: Settings) -> Limits:
 
 
 def create_metrics(store: WatchedStore) -> Metrics:
-    """Return metrics that show the store and the editing of YAML."""
+    """Return metrics that show the version, the store and the editing of YAML."""
     metrics = Metrics()
+    metrics.build.labels(porch_version()).set(1)
     metrics.read_resources(lambda: [ResourceFigures(*one) for one in store.figures()])
     metrics.read_edits(lambda: EDIT_WAYS)
     return metrics

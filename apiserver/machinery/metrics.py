@@ -131,6 +131,7 @@ class Metrics:
             registry=self.registry,
             buckets=_LIFETIMES,
         )
+        self.build = Gauge("porch_build_info", "1; the version of the server.", ("version",), registry=self.registry)
         self._authentications = {
             result: self.authentications.labels(result) for result in ("success", "failure", "error")
         }

@@ -32,8 +32,8 @@ async def cluster(kubeconfig: Path | None, namespace: str) -> AsyncIterator[tupl
         CommandFailed: no configuration can be used, or the server refused or did not answer.
     """
     try:
-        file = kubeconfig or _usual_kubeconfig()
-        chosen = namespace or _namespace_of(file)
+        file = kubeconfig or usual_kubeconfig()
+        chosen = namespace or namespace_of(file)
         async with connect(file, agent="porch-cli") as client:
             yield client, chosen
     except StatusError as error:
@@ -42,7 +42,12 @@ async def cluster(kubeconfig: Path | None, namespace: str) -> AsyncIterator[tupl
         raise CommandFailed(str(error)) from error
 
 
-def _usual_kubeconfig() -> Path | None:
+def usual_kubeconfig() -> Path | None:
+    """Return the kubeconfig that kubectl would use, None for the cluster that this pod runs in.
+
+    Raises:
+        CommandFailed: there is none.
+    """
     named = [Path(part) for part in os.environ.get(_VARIABLE, "").split(os.pathsep) if part]
     candidates = named or [Path.home() / ".kube" / "config"]
     for file in candidates:
@@ -54,8 +59,12 @@ def _usual_kubeconfig() -> Path | None:
     return None
 
 
-def _namespace_of(kubeconfig: Path | None) -> str:
-    """Return the namespace of the current context, or of this pod."""
+def namespace_of(kubeconfig: Path | None) -> str:
+    """Return the namespace of the current context, or of this pod.
+
+    Raises:
+        CommandFailed: the file cannot be read.
+    """
     try:
         if kubeconfig is None:
             return _POD_NAMESPACE.read_text().strip() or _DEFAULT_NAMESPACE

@@ -9,8 +9,8 @@ import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -24,6 +24,7 @@ from krm.client.errors import TooLong, Unanswered, Unreachable, WriteRefused, er
 from krm.client.kubeconfig import Access, BadKubeconfig, read_access
 from krm.client.resources import SHORT_SECONDS
 from krm.client.warnings import hear
+from krm.version import porch_version
 
 CONNECT_SECONDS: Final = 10.0
 KEEP_SECONDS: Final = 50.0
@@ -46,6 +47,17 @@ log = structlog.get_logger(__name__)
 
 Observer = Callable[[str, str, int], None]
 """Is told of each answer: method, path and code; 0 where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as it is, and who gave it."""
+
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+    certificate: bytes | None
+    """The server's, in DER form; None over plain HTTP, or through a proxy."""
 
 
 class Connection:
@@ -109,6 +121,23 @@ class Connection:
         if code >= HTTPStatus.MULTIPLE_CHOICES:
             raise error_of(code, answer)
         return answer
+
+    async def probe(
+        self, path: str, *, query: Mapping[str, str] | None = None, seconds: float = SHORT_SECONDS
+    ) -> Answer:
+        """Ask once, and return what is answered, whatever it says.
+
+        Raises:
+            Unanswered: No answer within ``seconds``.
+            Unreachable: No connection could be made.
+
+        """
+        async with self._send("GET", path, query, None, {"Accept": "*/*"}, seconds) as response:
+            transport = response.connection.transport if response.connection is not None else None
+            tls = transport.get_extra_info("ssl_object") if transport is not None else None
+            certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+            body = await _bounded(response, RESPONSE_BYTES)
+            return Answer(response.status, dict(response.headers), body, certificate)
 
     async def _exchange(
         self,
@@ -237,7 +266,7 @@ async def open_connection(
     async with aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"User-Agent": f"{agent}/{_version()}", "Accept": JSON, "Accept-Encoding": "identity"},
+        headers={"User-Agent": f"{agent}/{porch_version()}", "Accept": JSON, "Accept-Encoding": "identity"},
         read_bufsize=READ_BUFFER,
         auto_decompress=False,
         middlewares=(_no_second_write,),
@@ -257,13 +286,6 @@ def _break_off(response: aiohttp.ClientResponse) -> None:
 
 def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-def _version() -> str:
-    try:
-        return version("pyporch")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "unknown"
 
 
 def _probing_socket(address: Any) -> socket.socket:
