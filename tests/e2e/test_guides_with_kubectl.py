@@ -14,6 +14,7 @@ LOOKED_AT = {
     "give-people-access.md",
     "label-and-own-revisions.md",
     "package-variants.md",
+    "preview-a-fan-out.md",
     "roll-out-to-a-fleet.md",
     "use-custom-resources.md",
 }
@@ -117,6 +118,21 @@ def test_a_blueprint_goes_to_a_fleet_as_the_guide_says(
     assert_shown(said, guide)
     assert re.search(r"^canary: wave canary waits for the annotation \S+/approve-wave: canary@\w+$", said, re.MULTILINE)
     assert "3 of 3 package variants would be deleted, more than spec.guards.maxDeletions allows (1)" in said
+
+
+@pytest.mark.timeout(240)
+def test_a_fan_out_is_previewed_as_the_guide_says(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    guide = "how-to/preview-a-fan-out.md"
+    server = PorchProcess(tmp_path_factory.mktemp("preview") / "data", arguments=["--controllers"])
+    server.start()
+    try:
+        said = follow(guide, server, tmp_path, seconds=200)
+    finally:
+        server.stop()
+
+    assert_shown(said, guide)
+    assert '"unchanged":3' in said, "nothing was written by all these previews"
+    assert 'packagevariantset.config.porch.kpt.dev "till" deleted' in said
 
 
 def assert_shown(said: str, guide: str) -> None:
