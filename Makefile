@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fuzz fidelity bench stress soak manifests requirements tools controlplane test-clients record-answers
+.PHONY: help install run demo test check fuzz fidelity bench capacity stress soak manifests requirements tools controlplane test-clients record-answers
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -65,6 +65,9 @@ bench: $(VENV)/.dev tools ## the measurements of docs/benchmarks.md
 
 stress: $(VENV)/.dev tools ## watches that break and stall, two minutes; ARGS=--short: some seconds
 	$(BIN)/python bench/run.py --only stress --check $(ARGS)
+
+capacity: $(VENV)/.dev tools ## what a revision, a draft and an object take, ten minutes; ARGS=--short: one
+	PYTHONPATH=bench $(BIN)/python bench/capacity.py $(ARGS)
 
 KILLS ?= 200
 SOAK_SECONDS ?= 1200

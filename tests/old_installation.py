@@ -75,6 +75,12 @@ class OldInstallation:
     revisions: list[Json] = field(default_factory=lambda: recorded("packagerevisions"))
     others: list[Json] = field(default_factory=surroundings)
     said: list[str] = field(default_factory=list)
+    database_url: str = ""
+
+    @property
+    def settings(self) -> Settings:
+        """The new server's settings."""
+        return Settings(data=self.data, database_url=self.database_url)
 
     @property
     def data(self) -> Path:
@@ -107,7 +113,7 @@ class OldInstallation:
             self.write()
         return asyncio.run(
             adopt(
-                Settings(data=self.data),
+                self.settings,
                 origin or Origin(self.files),
                 Wishes(addresses={ADDRESS: self.remotes}, **wishes),
                 self.said.append,
@@ -119,19 +125,19 @@ class OldInstallation:
 
     def told(self, about: str) -> str:
         """Return what the last run said of one object among differences and problems."""
-        return "\n".join(line for line in self.said if line.startswith(f"  {about}: "))
+        return "\n".join(line for line in self.said if line.startswith((f"  {about}: ", f"  {NAMESPACE}/{about}: ")))
 
     def held(self) -> dict[tuple[str, str], Json]:
         """Return what the new server's database holds: resource and name → object."""
-        return asyncio.run(_held(self.data))
+        return asyncio.run(_held(self.settings))
 
     def parcel(self, name: str) -> Parcel:
         """Return what Git is still to be told of a package revision."""
-        return asyncio.run(_parcel(self.data, name))
+        return asyncio.run(_parcel(self.settings, name))
 
 
-async def _parcel(data: Path, name: str) -> Parcel:
-    store = create_store(Settings(data=data))
+async def _parcel(settings: Settings, name: str) -> Parcel:
+    store = create_store(settings)
     await store.start()
     try:
         found = await store.outbox.parcel(f"{NAMESPACE}/edge", name)
@@ -141,8 +147,8 @@ async def _parcel(data: Path, name: str) -> Parcel:
         await store.stop()
 
 
-async def _held(data: Path) -> dict[tuple[str, str], Json]:
-    store = create_store(Settings(data=data))
+async def _held(settings: Settings) -> dict[tuple[str, str], Json]:
+    store = create_store(settings)
     register_all(store)
     store.register(RESOURCE, revision_fields)
     await store.start()

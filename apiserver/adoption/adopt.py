@@ -16,8 +16,9 @@ from apiserver.settings import Settings
 from krm.client.client import connect
 from krm.client.kubeconfig import BadKubeconfig
 from storage.interfaces import StoreUnavailable
+from storage.sealing import SealBroken
 
-EXPECTED: Final = (BadSource, BadKubeconfig, StoreUnavailable, TargetChanged, OSError)
+EXPECTED: Final = (BadSource, BadKubeconfig, StoreUnavailable, SealBroken, TargetChanged, OSError)
 """Why an adoption may fail, each with a message that says what to do."""
 
 Say = Callable[[str], None]

@@ -16,7 +16,7 @@ NEW: Final = "to be registered"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Remark:
-    """One sentence about one object, ``namespace/name`` with its kind where that is no package revision."""
+    """One sentence about one object: ``namespace/name``, with its kind where that is no package revision."""
 
     about: str
     says: str
@@ -33,6 +33,11 @@ class RepositoryPlan:
     """A line for each package revision that is written."""
     there: int = 0
     """Package revisions that are there already as they should be."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the Repository and its package revisions."""
+        return self.key.partition("/")[0]
 
 
 @dataclass(slots=True)

@@ -3,29 +3,27 @@
 Source: issue 9 part 5; ADR 0034.
 """
 
+import asyncio
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import orjson
-
+from apiserver.adoption.company import Company
 from apiserver.adoption.drafts import MAX_BYTES, adopted_draft, contents_of
-from apiserver.adoption.objects import ACTOR, NAMESPACE, REPOSITORY, SECRET, Unfit, creation, storable, stored_form
-from apiserver.adoption.owners import Owners, missing_owner
+from apiserver.adoption.objects import ACTOR, REPOSITORY, Unfit, creation
+from apiserver.adoption.owners import Owners, missing_owner, without_owners
 from apiserver.adoption.plan import NEW, Plan, RepositoryPlan
 from apiserver.adoption.revisions import Comparison, compare, line_of
 from apiserver.adoption.source import MAX_OBJECTS, BadSource, Source, name_of
+from apiserver.adoption.surroundings import Surroundings
 from apiserver.engine.git_check import read_everything
 from apiserver.engine.package_index import PackageIndex
 from apiserver.engine.registered import RegisteredRepository, RepositorySettings, read_settings
 from apiserver.engine.remote_access import CA_BUNDLE, CredentialsProblem, RemoteAccess
-from apiserver.machinery.definition import Definition
-from apiserver.resources.namespaces import new_namespace
 from apiserver.resources.reading import object_key
-from apiserver.resources.writing import is_terminating
-from krm.meta.names import dns_label_problem
 from storage.bodies import decode
 from storage.git.discovery import Discovery, FoundRevision
 from storage.git.errors import GitError
@@ -72,15 +70,13 @@ class Planner:
         self._source = source
         self._target = target
         self._index = index
-        self._secrets = secrets
         self._access = access
         self._clones = clones
         self._pool = pool
         self._wishes = wishes
         self._plan = Plan()
-        self._kinds = storable()
-        self._planned: set[str] = set()
-        """UIDs of everything that is there or comes."""
+        self._company = Company()
+        self._surroundings = Surroundings(source, target, secrets, self._plan, self._company)
         self._draft_bytes = 0
 
     async def plan(self) -> Plan:
@@ -91,90 +87,42 @@ class Planner:
         """
         repositories = sorted(await self._source.repositories(), key=name_of)
         if not self._wishes.only_revisions:
-            self._make_namespaces({name_of(one)[0] for one in repositories})
+            self._surroundings.make_namespaces({name_of(one)[0] for one in repositories})
             for item in await self._source.variants():
-                await self._take(item)
+                self._surroundings.take(item)
         compared = [one for item in repositories if (one := await self._repository(item)) is not None]
         if not self._wishes.only_revisions:
             await self._bring_owners(compared)
+        self._plan.outer = self._company.mutations()
         for one in compared:
             self._finish(*one)
         return self._plan
 
-    # --- what is around the package revisions ---------------------------------------------------
-
-    def _make_namespaces(self, names: set[str]) -> None:
-        for name in sorted(names):
-            entry = self._target.get(object_key(NAMESPACE, None, name))
-            if problem := dns_label_problem(name):
-                self._plan.refuse(f"Namespace {name[:63]}", problem)
-            elif entry is None:
-                self._plan.outer.append(creation(NAMESPACE, new_namespace(name)))
-            elif is_terminating(decode(entry)):
-                self._plan.refuse(f"Namespace {name}", "is being deleted at the new server; wait until it is gone")
-
-    async def _take(self, item: Json) -> None:
-        """Take an object over as it is, unless the new server has it."""
-        kind, (namespace, name) = str(item.get("kind")), name_of(item)
-        about = f"{kind} {namespace}/{name}"
-        definition = self._kinds.get((str(item.get("apiVersion")), kind))
-        if definition is None:
-            self._plan.refuse(about, f"is of version {item.get('apiVersion')!s:.60}, which is not stored here")
-            return
-        if (body := self._fit(definition, item, about)) is None:
-            return
-        entry = self._target.get(object_key(definition, namespace, name))
-        if entry is None:
-            self._add(definition, body)
-        elif entry.uid != body["metadata"]["uid"]:
-            self._plan.refuse(about, f"the new server holds another object of this name (UID {entry.uid})")
-        else:
-            self._planned.add(entry.uid)
-
-    def _fit(self, definition: Definition, item: Json, about: str) -> Json | None:
-        try:
-            body = stored_form(definition, item)
-        except Unfit as error:
-            self._plan.refuse(about, str(error))
-            return None
-        if is_terminating(body):
-            self._plan.refuse(about, "is being deleted at the old server; wait until it is gone, or keep it there")
-            return None
-        return body
-
-    def _add(self, definition: Definition, body: Json) -> None:
-        self._plan.outer.append(creation(definition, body))
-        self._planned.add(body["metadata"]["uid"])
-
     async def _bring_owners(self, compared: Sequence["_Compared"]) -> None:
-        """Have the owners of everything be there; of package revisions references can be dropped."""
+        """Have the owners of everything come; package revisions whose owners are nowhere stay behind, or lose the reference."""
+        bodies = [body for one in compared for body in one.comparison.written.values()]
+        there = (entry.uid for one in compared for entry in one.comparison.existing.values())
+        self._company.uids.update(there, (body["metadata"]["uid"] for body in bodies))
+        owners = Owners(self._target, self._source, self._plan, self._company)
+        await owners.take(bodies)
+        owners.settle(drop=self._wishes.drop_missing_owners)
         for one in compared:
-            self._planned |= {entry.uid for entry in one.comparison.existing.values()}
-            self._planned |= {body["metadata"]["uid"] for body in one.comparison.written.values()}
-        owners = Owners(self._kinds, self._target, self._source, self._plan, self._planned)
-        outer = [(mutation.key, orjson.loads(mutation.body)) for mutation in self._plan.outer]
-        for key, body in outer:
-            about = f"{body['kind']} {key.namespace}/{key.name}"
-            self._plan.refuse(about, [missing_owner(owner) for owner in await owners.bring(about, body)])
-        for one in compared:
-            bodies = one.comparison.written
-            for name in list(bodies):
-                self._without(name, bodies, await owners.bring(name, bodies[name]))
+            for name, body in list(one.comparison.written.items()):
+                self._settle(owners, one, name, body)
 
-    def _without(self, name: str, bodies: dict[str, Json], missing: Sequence[Json]) -> None:
-        """Decide on a package revision whose owners are nowhere."""
-        if not missing:
-            return
-        if not self._wishes.drop_missing_owners:
-            self._plan.refuse(name, [missing_owner(owner) for owner in missing])
-            del bodies[name]
-            return
-        metadata = bodies[name]["metadata"]
-        metadata["ownerReferences"] = [one for one in metadata["ownerReferences"] if one not in missing]
-        if not metadata["ownerReferences"]:
-            del metadata["ownerReferences"]
-        dropped = ", ".join(f"{owner['kind']} {owner['name']}" for owner in missing)
-        self._plan.note(name, f"loses the reference to its owner {dropped}, which is nowhere")
+    def _settle(self, owners: Owners, one: "_Compared", name: str, body: Json) -> None:
+        """Decide on a package revision by its owners."""
+        about = f"{one.planned.namespace}/{name}"
+        for owner in body["metadata"].get("ownerReferences") or ():
+            if not owners.is_served(owner):
+                named = f"{owner['kind']} {owner['name']} of {owner['apiVersion']}"
+                self._plan.note(about, f"its owner {named} is of a kind that is not served here; the reference is kept")
+        missing = owners.missing(body)
+        if missing and self._wishes.drop_missing_owners:
+            self._plan.note(about, without_owners(body, missing))
+        elif missing:
+            self._plan.refuse(about, [missing_owner(owner) for owner in missing])
+            del one.comparison.written[name]
 
     # --- repositories ---------------------------------------------------------------------------
 
@@ -182,7 +130,7 @@ class Planner:
         """Read one Repository everywhere; None when it cannot be taken over."""
         namespace, name = name_of(item)
         about = f"Repository {namespace}/{name}"
-        if (body := self._fit(REPOSITORY, item, about)) is None:
+        if (body := self._surroundings.fit(REPOSITORY, item, about)) is None:
             return None
         if (body["metadata"].get("annotations") or {}).get(V2_MIGRATION) == "true":
             said = f"its package revisions are v1alpha2 objects; take the annotation {V2_MIGRATION} off it"
@@ -197,7 +145,9 @@ class Planner:
         planned = self._registration(settings)
         if planned is None:
             return None
-        await self._bring_secrets(settings)
+        names = [name for name in (settings.secret, f"{settings.namespace}{CA_BUNDLE}") if name]
+        keep = not self._wishes.only_revisions
+        await self._surroundings.bring_secrets(settings.namespace, names, keep=keep)
         repository = RegisteredRepository(
             settings, self._clones / f"{settings.uid}.git", self._target, self._pool, self._access
         )
@@ -212,10 +162,14 @@ class Planner:
             return None
         if planned.state == NEW:
             self._plan.registrations.append(creation(REPOSITORY, body))
-            self._planned.add(settings.uid)
+            self._company.uids.add(settings.uid)
         for problem in discovery.problems:
             self._plan.note(about, f"Git holds what is passed over: {problem}")
-        return await self._compare(repository, planned, discovery)
+        compared = await self._compare(repository, planned, discovery)
+        await asyncio.to_thread(
+            shutil.rmtree, repository.folder, ignore_errors=True
+        )  # a thousand of them would fill the disk
+        return compared
 
     def _registration(self, settings: RepositorySettings) -> RepositoryPlan | None:
         """Decide on the Repository object itself; None where the new server has another repository of this name."""
@@ -236,24 +190,8 @@ class Planner:
             self._plan.note(
                 f"Repository {settings.key}", f"was registered here by somebody else and keeps its UID {here.uid}"
             )
-        self._planned.add(here.uid)
+        self._company.uids.add(here.uid)
         return planned
-
-    async def _bring_secrets(self, settings: RepositorySettings) -> None:
-        """Have what opens the remote, from the new server where it is there, else from the old one."""
-        for name in filter(None, (settings.secret, f"{settings.namespace}{CA_BUNDLE}")):
-            key, about = object_key(SECRET, settings.namespace, name), f"Secret {settings.namespace}/{name}"
-            if self._secrets.get(key) is not None:
-                continue
-            if (entry := self._target.get(key)) is not None:
-                await self._secrets.write([creation(SECRET, decode(entry))])
-                continue
-            found = await self._source.find("v1", "Secret", settings.namespace, name)
-            if found is None or (body := self._fit(SECRET, found, about)) is None:
-                continue
-            await self._secrets.write([creation(SECRET, body)])
-            if not self._wishes.only_revisions:
-                self._add(SECRET, body)
 
     # --- package revisions ------------------------------------------------------------------------
 
@@ -302,9 +240,9 @@ class Planner:
         planned.there = comparison.there
         planned.revisions = sorted(line_of(body) for body in comparison.written.values())
         for name, says in comparison.notes:
-            plan.note(name, says)
+            plan.note(f"{planned.namespace}/{name}", says)
         for name, says in comparison.problems:
-            plan.refuse(name, says)
+            plan.refuse(f"{planned.namespace}/{name}", says)
         if len(plan.revisions) > MAX_OBJECTS:
             raise BadSource(f"more than {MAX_OBJECTS} package revisions; take the installation over by namespaces")
 

@@ -22,13 +22,12 @@ from apiserver.resources.reading import index_of, resource_key
 from apiserver.settings import Settings
 from apiserver.standalone import create_store
 from storage.interfaces import StaleWrite, StoreUnavailable
-from storage.sealing import Sealer
+from storage.sealing import KEY_BYTES, Sealer
 from storage.sql.migrate import current_revision, is_current, upgrade, upgrade_aside
 from storage.sql.schema import REVISION
 from storage.sql.sqlite import sqlite_database
 from storage.watchcache.store import WatchedStore
 
-KEY_BYTES: Final = 32
 THREADS: Final = 4
 
 
@@ -70,7 +69,8 @@ async def apply(settings: Settings, plan: Plan) -> None:
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     await asyncio.to_thread(upgrade_aside, _database(settings))
     store = create_store(settings)
-    _register(store, PackageIndex())
+    for resource in {mutation.key.resource for mutation in plan.mutations}:
+        store.register(resource, lambda _body: ({}, ()), sealed=resource == resource_key(SECRET))
     await store.start()
     try:
         await store.write(plan.mutations, plan.outbox)

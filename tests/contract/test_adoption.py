@@ -1,3 +1,4 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
 """``porch adopt``: what an upstream server held is there with its names, UIDs, metadata, lifecycles and drafts, or is told why not."""
 
 import copy
@@ -6,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # fixtures are found by name
 from old_installation import DATA, NAMESPACE, OldInstallation, make_remotes, metadata_of, thing
 
 from apiserver.adoption.adopt import Origin
 from apiserver.adoption.source import BadSource
 from apiserver.engine.package_index import RESOURCE
 from storage.interfaces import StoreUnavailable
-from storage.sql.migrate import upgrade
+from storage.sql.migrate import downgrade, upgrade
 from storage.sql.sqlite import locked
 
 Json = dict[str, Any]
@@ -146,6 +148,65 @@ def test_variants_come_with_the_drafts_they_own_and_their_own_owners(old: OldIns
     assert held[f"packagevariants.{api}", "web"]["metadata"]["uid"] == "variant-uid"
     assert held["configmaps", "far"]["metadata"]["uid"] == "far-uid"
     assert held[RESOURCE, "edge.proposed-pkg.first"]["metadata"]["ownerReferences"][0]["uid"] == "variant-uid"
+
+
+def test_what_hangs_on_an_owner_that_is_nowhere_stays_behind_as_a_whole(old: OldInstallation) -> None:
+    def owned(name: str, by: str) -> Json:
+        made = thing("ConfigMap", name, f"{name}-uid")
+        made["metadata"]["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": by, "uid": f"{by}-uid"}
+        ]
+        return made
+
+    old.others += [owned("near", "middle"), owned("middle", "nowhere")]
+    old.revision("edge.ns-a.v2")["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "near", "uid": "near-uid"}
+    ]
+
+    assert old.adopt(apply=True, partly=True).problems == 3
+
+    held = old.held()
+    assert not {name for kind, name in held if kind == "configmaps"}
+    assert (RESOURCE, "edge.ns-a.v2") not in held
+    assert (RESOURCE, "edge.ns-a.v1") in held
+
+
+def test_owners_may_own_each_other(old: OldInstallation) -> None:
+    pair = [thing("ConfigMap", name, f"{name}-uid") for name in ("one", "two")]
+    for made, by in zip(pair, ("two", "one"), strict=True):
+        made["metadata"]["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": by, "uid": f"{by}-uid"}
+        ]
+    old.others += pair
+    old.revision("edge.ns-a.v2")["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": "one-uid"}
+    ]
+
+    assert old.adopt(apply=True).problems == 0
+    assert {name for kind, name in old.held() if kind == "configmaps"} == {"one", "two"}
+
+
+def test_an_owner_of_a_kind_that_is_not_served_is_kept_and_told(old: OldInstallation) -> None:
+    owner = {"apiVersion": "example.com/v1", "kind": "Fleet", "name": "all", "uid": "fleet-uid"}
+    old.revision("edge.ns-a.v2")["metadata"]["ownerReferences"] = [owner]
+
+    assert old.adopt(apply=True).problems == 0
+    assert "is not served here; the reference is kept" in old.told("edge.ns-a.v2")
+    assert old.held()[RESOURCE, "edge.ns-a.v2"]["metadata"]["ownerReferences"] == [owner]
+
+
+def test_postgresql_takes_it_over_too(old: OldInstallation, postgres_server: str) -> None:
+    old.database_url = new_postgres(postgres_server)
+    downgrade(old.database_url)
+
+    assert old.adopt().problems == 0
+    assert not old.data.exists()
+    assert old.adopt(apply=True).written
+
+    before = old.held()
+    assert metadata_of(before[RESOURCE, "edge.ns-a.v2"]) == metadata_of(old.revision("edge.ns-a.v2"))
+    assert old.adopt(apply=True).written
+    assert old.held() == before
 
 
 def renamed(item: Json, workspace: str, **spec: Any) -> Json:
