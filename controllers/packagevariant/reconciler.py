@@ -18,7 +18,7 @@ from controllers.packagevariant.evaluation import UpstreamFiles
 from controllers.packagevariant.failures import NotEnsured, Overtaken
 from controllers.packagevariant.passes import Contents, Pass, Recorder
 from controllers.packagevariant.preview import preview
-from controllers.packagevariant.report import VALIDATION_ERROR, Report
+from controllers.packagevariant.report import Report
 from controllers.packagevariant.retiring import Retiring
 from controllers.packagevariant.revision_writer import RevisionWriter
 from controllers.packagevariant.views import DraftGuard, DriftReport, Findings, Key, Views
@@ -29,6 +29,7 @@ from krm.client.errors import NoAnswer, Unreachable
 from krm.client.resources import PACKAGE_VARIANTS
 from krm.meta.conditions import timestamp
 from krm.meta.errors import Conflict, StatusError, TooManyRequests
+from krm.variants.conditions import VALIDATION_ERROR
 from krm.variants.upstream import Resolution, UpstreamError, resolve
 from krm.variants.validation import problems
 from krm.variants.variant import Variant

@@ -6,6 +6,7 @@ from typing import Any, Final
 import orjson
 
 from krm.meta.errors import Invalid
+from krm.variants.conditions import MOST_CHARACTERS, shortened
 
 Json = dict[str, Any]
 
@@ -15,9 +16,6 @@ MOST_ITEMS: Final = 20
 """Functions that the status tells of."""
 MOST_BYTES: Final = 16 * 1024
 """Of all that functions say in one status, as JSON."""
-MOST_CHARACTERS: Final = 4096
-"""Of an error."""
-
 MOST_IMAGE: Final = 256
 """Characters of a function's name."""
 
@@ -74,11 +72,3 @@ def is_about_files(error: Invalid) -> bool:
     fields = [cause.field for cause in error.causes]
     functions = any(cause.reason == _FUNCTION for cause in error.causes)
     return functions or not fields or any(field.startswith(_FILES) for field in fields)
-
-
-def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Cut the middle out of a text that is longer than a status should carry."""
-    if len(text) <= most:
-        return text
-    half = (most - 3) // 2
-    return f"{text[:half]} … {text[-half:]}"

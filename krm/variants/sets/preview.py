@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from krm.variants.conditions import PAUSED, paused_by_user, shortened
 from krm.variants.sets.field_diff import differences
 from krm.variants.sets.fleet import is_paused
 from krm.variants.sets.guards import GuardDefaults, keeps_all
@@ -20,7 +21,7 @@ from krm.variants.sets.progress import VariantState
 from krm.variants.sets.rendering import Rendered
 from krm.variants.sets.rollout import Admission, admit
 from krm.variants.sets.targets import Context, SelectedObject
-from krm.variants.sets.verdict import PAUSED, PAUSED_BY_USER, Verdict, shortened, verdict
+from krm.variants.sets.verdict import Verdict, verdict
 from krm.variants.sets.waves import Wave, place_of, read_waves
 
 Json = dict[str, Any]
@@ -209,7 +210,7 @@ def _conditions(set_body: Json, found: Verdict) -> list[Json]:
 def _paused_conditions(set_body: Json) -> list[Json]:
     """What was told last stays told while a set is paused (6.7)."""
     kept = [one for one in (set_body.get("status") or {}).get("conditions") or [] if one.get("type") != PAUSED]
-    return [*kept, _condition(set_body, PAUSED, "True", *PAUSED_BY_USER)]
+    return [*kept, _condition(set_body, PAUSED, "True", *paused_by_user("package variant set"))]
 
 
 def _condition(set_body: Json, kind: str, status: str, reason: str, message: str) -> Json:

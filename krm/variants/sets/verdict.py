@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from krm.variants.conditions import READY, STALLED, VALID, VALIDATION_ERROR, shortened
 from krm.variants.sets.fleet import not_paused
 from krm.variants.sets.plan import Failure, Plan
 from krm.variants.sets.rollout import Admission
@@ -14,21 +15,12 @@ from krm.variants.sets.targets import UNEXPECTED_ERROR, UnrollError
 from krm.variants.upstream import UpstreamError, UpstreamNotFound
 from krm.variants.variant import UpstreamSpec
 
-STALLED: Final = "Stalled"
-READY: Final = "Ready"
-PAUSED: Final = "Paused"
-
-VALID: Final = ("Valid", "all validation checks passed")
 RECONCILED: Final = ("Reconciled", "package variants successfully reconciled")
-PAUSED_BY_USER: Final = ("PausedByUser", "nothing is written while the package variant set is paused")
-VALIDATION_ERROR: Final = "ValidationError"
 DUPLICATE_TARGETS: Final = "DuplicateTargets"
 DELETION_GUARD: Final = "DeletionGuard"
 ROLLOUT_PAUSED: Final = "RolloutPaused"
 ROLLOUT_IN_PROGRESS: Final = "RolloutInProgress"
 WAITING_FOR_DELETION: Final = "WaitingForDeletion"
-MOST_CHARACTERS: Final = 4096
-"""Of a condition's message."""
 _SHOWN: Final = 20
 """Names that a message lists at most."""
 
@@ -47,7 +39,7 @@ class Verdict:
     @property
     def conditions(self) -> tuple[tuple[str, str, str, str], ...]:
         """Type, status, reason and message of the conditions Stalled and Ready."""
-        message = shortened(self.message, MOST_CHARACTERS)
+        message = shortened(self.message)
         stalled = ("True", self.reason, message) if self.stalled else ("False", *VALID)
         return (STALLED, *stalled), (READY, "True" if self.ready else "False", self.reason, message)
 
@@ -105,11 +97,3 @@ def _left(planned: Plan, admission: Admission) -> int:
     changing = not_paused((one for one, _ in planned.updates), {}), not_paused(planned.deletes, {}), planned.creates
     admitted = admission.updates, admission.deletes, admission.creates
     return sum(map(len, changing)) - sum(map(len, admitted))
-
-
-def shortened(text: str, most: int) -> str:
-    """Cut the middle out of a text that is longer than a status should carry."""
-    if len(text) <= most:
-        return text
-    half = (most - 3) // 2
-    return f"{text[:half]} … {text[-half:]}"

@@ -8,8 +8,8 @@ import pytest
 from controllers.packagevariantset.cached_values import Member
 from controllers.packagevariantset.report import MOST_FAILURES, Report, Written
 from krm.meta.conditions import find_condition
+from krm.variants.conditions import MOST_CHARACTERS
 from krm.variants.sets.plan import Failure
-from krm.variants.sets.verdict import MOST_CHARACTERS
 
 Json = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
