@@ -18,6 +18,7 @@ from porch_client import PorchClient
 from porch_process import PorchProcess
 
 from apiserver.crd_files import FOLDER as DEFINITIONS
+from apiserver.resources.rbac.defaults import default_cluster_roles
 
 Object = dict[str, Any]
 NAMESPACE = "porch-system"
@@ -97,7 +98,9 @@ def install_rights(cluster: ControlPlane) -> None:
     kubectl = Kubectl(cluster.kubeconfig, "")  # the objects say where they belong
     kubectl.ok("apply", "-f", str(ROOT / DEFINITIONS))
     kubectl.ok("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / DEFINITIONS))
-    kubectl.apply(*rights())
+    # Of the roles that a standalone server has, those that no cluster brings.
+    people = [role for role in default_cluster_roles() if "porch-" in role["metadata"]["name"]]
+    kubectl.apply(*rights(), *people)
 
 
 def objects(port: int, ca: bytes) -> list[Object]:

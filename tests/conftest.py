@@ -31,6 +31,9 @@ settings.load_profile("same")
 SYNC_SECONDS = "2"
 """How often the server under test looks at its remotes, so that tests of foreign pushes stay short."""
 
+IN_CLUSTER = "aggregated"
+"""Folder of the tests whose server is always one of a cluster."""
+
 WIDGETS = Path(__file__).parent / "clients" / "widgets.yaml"
 """A custom resource for other people's clients."""
 
@@ -95,7 +98,7 @@ def porch_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     data, environment = tmp_path_factory.mktemp("porch") / "data", {"PORCH_SYNC_INTERVAL": SYNC_SECONDS}
     server = (
         AggregatedProcess(request.getfixturevalue("cluster"), data, environment=environment)
-        if request.config.getoption("--cluster")
+        if request.config.getoption("--cluster") or IN_CLUSTER in request.path.parts
         else PorchProcess(data, environment=environment)
     )
     server.start()

@@ -23,6 +23,7 @@ class Answer:
     code: int
     body: bytes
     headers: dict[str, str]
+    """By names in lower case."""
 
     @property
     def object(self) -> Any:
@@ -101,7 +102,9 @@ class PorchClient:
         """Return the answer of the request that was sent."""
         try:
             response = self._connection.getresponse()
-            return Answer(response.status, response.read(), dict(response.getheaders()))
+            return Answer(
+                response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
+            )
         except (OSError, http.client.HTTPException):
             self._connection.close()
             raise

@@ -66,9 +66,10 @@ class RepositoryStatus:
         return None if entry is None else decode(entry)
 
     async def begin(self, settings: RepositorySettings) -> None:
-        """Say of a repository that was never read that it is being read; a remote that hangs takes long to fail."""
+        """Hold a repository, and say of one that was never read that it is being read; a remote that hangs takes long to fail."""
 
         def change(body: Json) -> None:
+            _hold(body)
             status = body.setdefault("status", {})
             if not status.get("conditions"):
                 set_ready(status, Readiness.RECONCILING, "Repository reconciliation in progress", settings.generation)
@@ -89,6 +90,7 @@ class RepositoryStatus:
         """Say that a repository is ready, what it holds and when it is read next; take done wishes off."""
 
         def change(body: Json) -> None:
+            _hold(body)
             status = body.setdefault("status", {})
             generation = settings.generation
             if _take_off(body, status, outcome.done):
@@ -158,6 +160,14 @@ class RepositoryStatus:
             return
         op = Op.DELETE if remove else Op.UPDATE
         await self._store.write([Mutation(entry.key, op, entry.rv, entry.uid, encode_body(body), SYNC_ACTOR)])
+
+
+def _hold(body: Json) -> None:
+    """Add our finalizer: where Repositories are a cluster's, nobody else does. One that is on its way is let go."""
+    metadata = body["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER not in finalizers and not metadata.get("deletionTimestamp"):
+        metadata["finalizers"] = [*finalizers, FINALIZER]
 
 
 def _take_off(body: Json, status: Json, done: SyncWishes | None) -> bool:

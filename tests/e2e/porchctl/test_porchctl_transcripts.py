@@ -13,11 +13,15 @@ RECORDED = sorted(path.parent.name for path in CASES.glob("*/transcript.json.xz"
 
 
 @pytest.mark.parametrize("case", RECORDED)
-def test_porchctl_gets_the_answers_that_upstream_gave(case: str, tmp_path: Path, porch_server: PorchProcess) -> None:
+def test_porchctl_gets_the_answers_that_upstream_gave(
+    case: str, tmp_path: Path, porch_server: PorchProcess, request: pytest.FixtureRequest
+) -> None:
     with place_of(case, tmp_path, porch_server) as place:
         unexpected, used = replayed(case, place)
 
     assert not unexpected, unexpected
+    if request.config.getoption("--cluster"):
+        return  # some differences are those of a standalone server alone, which has the Repositories itself
     unneeded = [row for row in ALLOWED if row.is_about(case) and row not in used]
     assert not unneeded, "these differences are gone: take their rows out"
 
