@@ -14,6 +14,10 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
+from apiserver import __main__ as program
+from apiserver import settings as server_settings
+from controllers import settings as controllers_settings
+
 CLUSTER_SCOPED = {"APIService", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace"}
 CLUSTERS_OWN = {
     ("ClusterRole", "system:auth-delegator"),
@@ -125,6 +129,19 @@ def test_every_account_and_role_that_is_named_is_there(helm: Helm, case: Path) -
         assert {(subject["name"], subject["namespace"]) for subject in one["subjects"]} <= {
             (account, NAMESPACE) for account in accounts
         }
+
+
+@each_case
+def test_the_programs_know_every_command_and_variable(helm: Helm, case: Path) -> None:
+    fields = server_settings.Settings.model_fields.items()
+    known = {str(field.validation_alias or server_settings.PREFIX + name.upper()) for name, field in fields} | {
+        controllers_settings.PREFIX + name.upper() for name in controllers_settings.Settings.model_fields
+    }
+
+    for _, template in pods(helm.render(case)):
+        (only,) = template["spec"]["containers"]
+        assert {one["name"] for one in only.get("env", ())} <= known
+        assert only.get("command") == ["python", "/tests/answers.py"] or only["args"][0] in program._COMMANDS
 
 
 def test_without_a_database_there_is_one_server_with_a_volume_that_stays(helm: Helm) -> None:

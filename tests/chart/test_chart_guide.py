@@ -1,0 +1,139 @@
+"""The guide to the chart, typed as it stands there, in a real control plane. A thread ends Jobs, as Pods would."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from chart_rendering import HELM, NAMESPACE, ROOT, Done, built
+from control_plane import PROGRAM, ControlPlane
+from cryptography import x509
+from cryptography.x509.verification import PolicyBuilder, Store
+from kubectl import Kubectl
+
+pytestmark = pytest.mark.timeout(600)
+
+GUIDE = (ROOT / "docs" / "how-to" / "install-with-helm.md").read_text()
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    built(HELM)
+    built(PROGRAM)
+    with ControlPlane(tmp_path_factory.mktemp("control-plane")) as real:
+        yield real
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: ControlPlane) -> Kubectl:
+    return Kubectl(control_plane.kubeconfig, NAMESPACE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder in which the project's paths mean what they mean at its root."""
+    for name in ("charts", "deploy"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```sh {kind}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def type_in(commands: str, cluster: Kubectl, folder: Path) -> Done:
+    """Run commands as a user's shell would, but for the first that fails, which ends it."""
+    environment = {
+        "HOME": str(folder),
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "PATH": os.pathsep.join([str(HELM.parent), os.environ["PATH"]]),
+    }
+    done = subprocess.run(
+        ["sh", "-euc", commands],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
+    return done
+
+
+@contextmanager
+def jobs_succeed(cluster: Kubectl) -> Iterator[list[str]]:
+    """Say of every Job that it succeeded, until the context is left; the names of those that were there."""
+    seen: list[str] = []
+    over = Event()
+
+    def end_jobs() -> None:
+        while not over.wait(0.2):
+            for job in cluster.json("get", "jobs").get("items", ()):
+                if not job.get("status", {}).get("completionTime"):
+                    seen.append(job["metadata"]["name"])
+                    cluster("patch", "job", seen[-1], "--subresource=status", "--type=merge", "-p", succeeded())
+
+    thread = Thread(target=end_jobs, name="jobs")
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join(timeout=SECONDS)
+
+
+def succeeded() -> str:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    conditions = [
+        {"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now}
+        for kind in ("SuccessCriteriaMet", "Complete")
+    ]
+    return json.dumps({"status": {"startTime": now, "completionTime": now, "succeeded": 1, "conditions": conditions}})
+
+
+def test_a_release_is_installed_upgraded_and_removed_as_the_guide_says(cluster: Kubectl, folder: Path) -> None:
+    install, upgrade, uninstall, rest = blocks("cluster")
+
+    with jobs_succeed(cluster) as jobs:
+        installed = type_in(install, cluster, folder)
+        server = cluster.json("get", "deployment", "porch-server")["spec"]
+        (container,) = server["template"]["spec"]["containers"]
+        assert (server["replicas"], container["image"]) == (2, "registry.example.com/platform/porch:0.1.0")
+        assert "PASSWORD" not in installed.stdout + cluster.ok("get", "deployments,configmaps", "-o", "yaml")
+        assert jobs == ["porch-migrations"]
+
+        type_in(upgrade, cluster, folder)
+        assert jobs == ["porch-migrations"] * 2
+
+    type_in(uninstall, cluster, folder)
+    kinds = "deployments,services,secrets,serviceaccounts,roles"
+    assert cluster.ok("get", kinds, "-l", "app.kubernetes.io/part-of=porch", "-o", "name") == ""
+    definitions = ("get", "crd", "-l", "app.kubernetes.io/part-of=porch", "-o", "name")
+    assert len(cluster.ok(*definitions).split()) == 3
+    type_in(rest, cluster, folder)
+    assert cluster.ok(*definitions) == ""
+
+
+def test_without_helm_the_manifests_and_a_certificate_of_ones_own_do(cluster: Kubectl, folder: Path) -> None:
+    (commands,) = blocks("raw")
+
+    type_in(commands, cluster, folder)
+
+    registered = cluster.json("get", "apiservice", "v1alpha1.porch.kpt.dev")["spec"]
+    secret = cluster.json("get", "secret", "porch-tls")["data"]
+    authority = x509.load_pem_x509_certificate(base64.b64decode(registered["caBundle"]))
+    leaf = x509.load_pem_x509_certificate(base64.b64decode(secret["tls.crt"]))
+    service = registered["service"]
+    name = x509.DNSName(f"{service['name']}.{service['namespace']}.svc")
+    PolicyBuilder().store(Store([authority])).build_server_verifier(name).verify(leaf, [])
+    assert cluster.json("get", "deployment", "porch-server")["spec"]["replicas"] == 1
+    assert len(cluster.ok("get", "crd", "-o", "name").split()) == 3
