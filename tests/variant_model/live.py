@@ -6,9 +6,10 @@ follows from one seed.
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
@@ -142,27 +143,49 @@ class Luck:
                 future.set_result(None)
 
 
-class Live:
-    """A server, its users, and the controller as a process that is started again when it dies."""
+class Runs(Protocol):
+    """A controller."""
 
-    def __init__(self, seed: int, *, points: bool) -> None:
+    async def run(self) -> None: ...
+
+    def resync(self) -> None: ...
+
+
+class LiveProcess(ABC):
+    """A server, its users, and a controller as a process that is started again when it dies."""
+
+    client_class: ClassVar[type[LiveClient]] = LiveClient
+
+    def __init__(self, seed: int) -> None:
         self.porch = PorchModel()
-        self.people = People(self.porch, points=points)
-        self.people.prepare()
-        self.inherited: set[tuple[str, str]] = set()
-        self.left: set[tuple[str, str]] = set()
         self.luck = Luck(self.porch, random.Random(seed))  # noqa: S311 - chooses what a test does
         self.faults = Faults()
         self.notes = Notes()
         self.failures: list[AssertionError] = []
         self.starts = 0
-        self._controller: PackageVariantController | None = None
+        self._controller: Runs | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def made(self, client: LiveClient) -> Runs:
+        """Return a controller with an empty memory."""
+
+    @abstractmethod
+    def holds_always(self) -> None:
+        """Check what holds at every moment."""
+
+    @abstractmethod
+    def holds_in_the_end(self) -> None:
+        """Check what holds when nothing is left to do."""
+
+    @abstractmethod
+    def does(self, step: Step) -> None:
+        """Let a user do something."""
 
     def check(self) -> None:
         """Note what does not hold now; the controller would take an error for one of the server's."""
         try:
-            check_always(self)
+            self.holds_always()
         except AssertionError as error:
             self.failures.append(error)
 
@@ -170,10 +193,8 @@ class Live:
         """Run the controller; start it again, with an empty memory, when it dies."""
         while True:
             self.starts += 1
-            self.client = LiveClient(self.porch, self.faults, self.check, self.luck)
-            options = Options(ControllerMetrics(CollectorRegistry()), workers=3)
-            self._controller = PackageVariantController(self.client, self.notes, options)  # type: ignore[arg-type]
-            self._controller._guard._clock = self._seconds
+            self.client = self.client_class(self.porch, self.faults, self.check, self.luck)
+            self._controller = self.made(self.client)
             try:
                 await self._controller.run()
             except BaseExceptionGroup as group:
@@ -181,9 +202,6 @@ class Live:
                     raise
             except Crash:
                 pass
-
-    def _seconds(self) -> float:
-        return self.porch.now.timestamp()
 
     def start(self) -> None:
         """Start the controller's process."""
@@ -203,7 +221,37 @@ class Live:
         self._controller.resync()
 
 
-async def _play(live: Live, script: Sequence[tuple[float, Step | None]]) -> None:
+class Live(LiveProcess):
+    """The controller of variants."""
+
+    def __init__(self, seed: int, *, points: bool) -> None:
+        super().__init__(seed)
+        self.people = People(self.porch, points=points)
+        self.people.prepare()
+        self.inherited: set[tuple[str, str]] = set()
+        self.left: set[tuple[str, str]] = set()
+
+    def made(self, client: LiveClient) -> Runs:
+        options = Options(ControllerMetrics(CollectorRegistry()), workers=3)
+        controller = PackageVariantController(client, self.notes, options)  # type: ignore[arg-type]
+        controller._guard._clock = self._seconds
+        return controller
+
+    def _seconds(self) -> float:
+        return self.porch.now.timestamp()
+
+    def does(self, step: Step) -> None:
+        self.people.does(step)
+
+    def holds_always(self) -> None:
+        check_always(self)
+
+    def holds_in_the_end(self) -> None:
+        check_end(self)
+
+
+async def play(live: LiveProcess, script: Sequence[tuple[float, Step | None]]) -> None:
+    """Play a script, let everything come to rest, and check that it stays there."""
     live.start()
     for pause, step in script:
         await asyncio.sleep(pause)
@@ -211,42 +259,50 @@ async def _play(live: Live, script: Sequence[tuple[float, Step | None]]) -> None
             await live.stop()
             live.start()
         else:
-            live.people.does(step)
+            live.does(step)
             live.check()
     live.luck.calm = True
     await asyncio.sleep(REST)
     live.faults.finish()
     await asyncio.sleep(REST)
     check(live)
-    await _stays(live, live.resync)
+    await stays(live, live.resync)
     await live.stop()
-    await _stays(live, live.start)
+    await stays(live, live.start)
     await live.stop()
     check(live)
 
 
-async def _stays(live: Live, begin: Callable[[], None]) -> None:
+async def stays(live: LiveProcess, begin: Callable[[], None]) -> None:
+    """Check that the controller writes nothing after ``begin``."""
     before = len(live.porch.writes)
     begin()
     await asyncio.sleep(REST)
     assert live.porch.writes[before:] == [], "there was nothing to do (I1)"
 
 
-def check(live: Live) -> None:
+def check(live: LiveProcess) -> None:
     """Check what held all the time, and how things are now."""
     assert not live.failures, live.failures[0]
-    check_end(live)
+    live.holds_in_the_end()
 
 
 def play_live(script: Sequence[tuple[float, Step | None]], seed: int, *, points: bool) -> Live:
     """Play a script of users' steps, each after a pause in seconds (None: the process is killed), and check the end."""
-    loop, live = VirtualTimeLoop(), Live(seed, points=points)
+    live = Live(seed, points=points)
+    in_virtual_time(lambda: play(live, script))
+    return live
+
+
+def in_virtual_time(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do some work on a loop of its own in which time costs nothing."""
+    loop = VirtualTimeLoop()
     try:
-        with capture_logs():  # thousands of lines about faults that were asked for
-            loop.run_until_complete(_play(live, script))
+        with capture_logs() as lines:  # thousands of them, about faults that were asked for
+            loop.run_until_complete(work())
     finally:
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(1))
         loop.close()
-    return live
+    assert not [line for line in lines if line.get("exc_info")], "an error that is no answer of the server's"

@@ -38,13 +38,16 @@ from variant_model import packages
 from variant_model.packages import Files, Json
 
 REVISIONS, RESOURCES, VARIANTS = "packagerevisions", "packagerevisionresources", "packagevariants"
-CONFIG_MAPS, REPOSITORIES = "configmaps", "repositories"
+CONFIG_MAPS, REPOSITORIES, SETS = "configmaps", "repositories", "packagevariantsets"
+DEFINITIONS = "customresourcedefinitions"
 GROUPS = {
     REVISIONS: "porch.kpt.dev",
     RESOURCES: "porch.kpt.dev",
     VARIANTS: "config.porch.kpt.dev",
+    SETS: "config.porch.kpt.dev",
     REPOSITORIES: "config.porch.kpt.dev",
     CONFIG_MAPS: "",
+    DEFINITIONS: "apiextensions.k8s.io",
 }
 BRANCH = "main"
 SHOWN_OF_FILES = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
