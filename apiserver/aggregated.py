@@ -15,6 +15,7 @@ from apiserver.app import create_app
 from apiserver.auth.certificates import LOCAL_HOSTS, Files, ensure_serving, is_specific
 from apiserver.cluster.answers import ClusterUnusable
 from apiserver.cluster.events import ClusterEvents
+from apiserver.cluster.sets import ClusterSets
 from apiserver.cluster.store import ClusterStore
 from apiserver.cluster_access import ClusterAccess
 from apiserver.engine.engine_metrics import EngineMetrics
@@ -23,6 +24,7 @@ from apiserver.machinery.machinery import ApiMachinery
 from apiserver.memory import give_back_regularly, loading_long_lived
 from apiserver.metrics_listener import metrics_listener
 from apiserver.packages import Packages
+from apiserver.previews import Previews
 from apiserver.resources.objects import stored_namespaces
 from apiserver.resources.porch import GROUP
 from apiserver.resources.queued_events import QueuedEvents
@@ -79,7 +81,8 @@ def create_server(settings: Settings, client: KubeClient) -> ClusterServer:
         QueuedEvents(ClusterEvents(client)),
         EngineMetrics(metrics.registry),
     )
-    served = [one for one in packages.served if one.resource.definition.group == GROUP]
+    previews = Previews(ClusterSets(client, packages.revisions_of), access.authorize, stored_namespaces(store))
+    served = [*(one for one in packages.served if one.resource.definition.group == GROUP), previews.served]
     packages.follow()
     machinery = ApiMachinery(
         served,
@@ -108,6 +111,7 @@ def create_server(settings: Settings, client: KubeClient) -> ClusterServer:
             stack.push_async_callback(access.close)
             await access.start()
             stack.push_async_callback(packages.close)
+            stack.push_async_callback(previews.close)
             stack.push_async_callback(store.stop)
             with loading_long_lived():
                 await store.start()

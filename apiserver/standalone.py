@@ -35,6 +35,7 @@ from apiserver.resources.porch import GROUP as PORCH_GROUP
 from apiserver.resources.queued_events import QueuedEvents
 from apiserver.resources.served_kinds import ServedKinds
 from apiserver.resources.service_accounts import DefaultServiceAccounts
+from apiserver.resources.stored_sets import StoredSets
 from apiserver.serving import Announce
 from apiserver.serving import serve as serve_https
 from apiserver.settings import Settings
@@ -68,7 +69,7 @@ def create_server(settings: Settings) -> Server:
     packages.follow()
     access.follow(store)
     kinds = ServedKinds(served)
-    previews = Previews(store, packages.revisions_of, lambda: kinds.all, access.authorize, check)
+    previews = Previews(StoredSets(store, packages.revisions_of, lambda: kinds.all), access.authorize, check)
     kinds.add([previews.served])
     served = kinds.all
     custom = CustomResources(store, definitions, kinds, check, built_in={str(REPOSITORIES)})
