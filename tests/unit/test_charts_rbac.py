@@ -90,8 +90,11 @@ def test_the_server_has_few_rights_of_its_own() -> None:
     of_secrets = {verb for group, resource, verb in allowed if resource == "secrets"}
     kinds = {resource.partition("/")[0] for _, resource, _ in allowed}
 
+    of_variants = {verb for _, resource, verb in allowed if resource.startswith("packagevariant")}
+
     assert of_secrets == {"get"}
-    assert kinds == {"repositories", "namespaces", "events", "secrets"}
+    assert of_variants == {"get", "list"}
+    assert kinds == {"repositories", "packagevariants", "packagevariantsets", "namespaces", "events", "secrets"}
     assert not {verb for _, _, verb in allowed} & {"*", "escalate", "bind", "impersonate"}
 
 
@@ -108,6 +111,7 @@ def test_every_account_has_exactly_the_roles_of_its_component() -> None:
         "porch-server": {
             "porch-server",
             "porch-server-credentials",
+            "porch-injectables",
             "system:auth-delegator",
             "extension-apiserver-authentication-reader",
         },

@@ -99,13 +99,13 @@ metadata:
 {{- end }}
 {{- end }}
 
-{{- /* Binds the component's account to the ClusterRole "role", by default that of its own name. */}}
+{{- /* Binds the component's account to the ClusterRole "role", by default that of its own name; "name" is the binding's, by default the role's. */}}
 {{- define "porch.clusterRoleBinding" -}}
 {{- $role := .role | default (include "porch.componentName" .) -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
-  {{- include "porch.clusterMetadata" (merge (dict "name" $role) .) | nindent 2 }}
+  {{- include "porch.clusterMetadata" (merge (dict "name" (.name | default $role)) .) | nindent 2 }}
 subjects:
   - {kind: ServiceAccount, name: {{ include "porch.serviceAccountName" . }}, namespace: {{ .root.Release.Namespace }}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ $role }}}
