@@ -1,7 +1,7 @@
 # What people and CI run. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test check fuzz fidelity bench capacity stress soak manifests requirements tools controlplane test-clients record-answers
+.PHONY: help install run demo test check fuzz fidelity bench capacity stress soak manifests requirements tools controlplane test-clients test-cluster record-answers
 
 # The first that is new enough; asked only when .venv is made.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -72,11 +72,14 @@ capacity: $(VENV)/.dev tools ## what a revision, a draft and an object take, ten
 KILLS ?= 200
 SOAK_SECONDS ?= 1200
 CONTEST_SECONDS ?= 300
+SPLITS ?= 100
+HISTORIES ?= 200
 
-soak: $(VENV)/.dev tools ## KILLS sudden deaths under a mixed load, then SOAK_SECONDS of one, then CONTEST_SECONDS of controllers: 45 minutes in all
+soak: $(VENV)/.dev tools ## KILLS sudden deaths under a mixed load, then SOAK_SECONDS of one, then CONTEST_SECONDS of controllers, then replicas: SPLITS pauses inside a publish, HISTORIES of one revision: 75 minutes in all
 	$(BIN)/python tests/soak/kill_run.py --kills $(KILLS)
 	$(BIN)/python tests/soak/endurance_run.py --seconds $(SOAK_SECONDS)
 	$(BIN)/python tests/soak/contest_run.py --seconds $(CONTEST_SECONDS)
+	$(BIN)/python tests/soak/replicas_run.py --rounds $(SPLITS) --histories $(HISTORIES)
 
 manifests: $(VENV)/.dev $(BUILD)/helm ## deploy/*.yaml from the chart, for those without Helm
 	$(BIN)/python charts/raw_manifests.py
@@ -112,6 +115,13 @@ $(BUILD)/kubectl: tests/tools/kubectl/go.sum tests/tools/kubectl/main.go
 $(BUILD)/helm: tests/tools/helm/go.sum
 	@$(NEED_GO)
 	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm
+
+# Tests of a standalone server that are tests of one behind a kube-apiserver, too, and those that need a cluster in any case.
+THROUGH_AGGREGATOR := tests/e2e/test_package_life.py tests/e2e/test_gates.py tests/e2e/porchctl
+
+test-cluster: $(VENV)/.dev tools $(BUILD)/controlplane $(BUILD)/helm ## a real kube-apiserver with our server behind it; ten minutes, the first build as many more
+	$(BIN)/pytest tests/aggregated $(ARGS)
+	$(BIN)/pytest --cluster $(THROUGH_AGGREGATOR) $(ARGS)
 
 # Other people's clients besides: controllers of two releases, the Helm that applies on the server, kubectl old and new.
 CLIENTS := clients clients-newest helm helm-4

@@ -1,12 +1,13 @@
 """A TCP proxy in front of a server that loses answers: the request arrives and is worked on, the client hears nothing.
 
-It knows nothing of TLS: bytes are passed on as they come. Used as ``with cutting_proxy(port) as proxy: ...``.
+It knows nothing of TLS: bytes are passed on as they come. Used as ``with cutting_proxy(port) as proxy: ...``. In front of several
+servers it takes them in turn, and leaves out those that do not listen.
 """
 
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,7 +21,8 @@ class CuttingProxy:
     port: int
     cuts: int = 0
     """Answers lost so far."""
-    _target: int = 0
+    _targets: Sequence[int] = ()
+    _turn: int = 0
     _armed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -28,6 +30,19 @@ class CuttingProxy:
         """Pass on what clients send from now on, but break the connection on which the next answer arrives."""
         with self._lock:
             self._armed = True
+
+    def _connect(self) -> socket.socket:
+        """Connect to the next server that listens. Raises OSError: none does."""
+        problem = OSError("nobody listens")
+        for _ in self._targets:
+            with self._lock:
+                self._turn += 1
+                target = self._targets[self._turn % len(self._targets)]
+            try:
+                return socket.create_connection(("127.0.0.1", target), timeout=10)
+            except OSError as error:
+                problem = error
+        raise problem
 
     def _cut(self) -> bool:
         with self._lock:
@@ -37,10 +52,10 @@ class CuttingProxy:
 
 
 @contextmanager
-def cutting_proxy(target: int) -> Iterator[CuttingProxy]:
-    """Listen on a free port of the loopback and pass everything on to the port ``target``, until the block ends."""
+def cutting_proxy(*targets: int) -> Iterator[CuttingProxy]:
+    """Listen on a free port of the loopback and pass everything on to the ports ``targets``, until the block ends."""
     listener = socket.create_server(("127.0.0.1", 0))
-    proxy = CuttingProxy(listener.getsockname()[1], _target=target)
+    proxy = CuttingProxy(listener.getsockname()[1], _targets=targets)
     open_sockets: list[socket.socket] = [listener]
     threading.Thread(target=_accept, args=(listener, proxy, open_sockets), daemon=True).start()
     try:
@@ -55,7 +70,7 @@ def _accept(listener: socket.socket, proxy: CuttingProxy, open_sockets: list[soc
         while True:
             client, _ = listener.accept()
             try:
-                server = socket.create_connection(("127.0.0.1", proxy._target), timeout=10)
+                server = proxy._connect()
             except OSError:
                 _close(client)
                 continue

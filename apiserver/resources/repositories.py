@@ -85,7 +85,7 @@ class RegisteredRepositories:
         """Write while nobody else does, on this or another replica: the check and the write belong together.
 
         Raises:
-            ServerTimeout: the database cannot be used.
+            ServiceUnavailable: the database cannot be used.
         """
         async with self._writing, AsyncExitStack() as held:
             with storage_errors(self.definition, verb):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name, here and by who imports them
+from embedded_postgres import new_postgres
 
 from storage.bodies import encode_body
 from storage.interfaces import Entry, Event, IndexedFields, Json, Mutation, ObjectKey, Op, Watch

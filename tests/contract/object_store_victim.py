@@ -4,9 +4,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from object_store_cases import create, open_store, update
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from storage.interfaces import GitObject, OutboxChange
+from object_store_cases import create, open_store, update  # noqa: E402  (the tests' folder is on the path only now)
+
+from storage.interfaces import GitObject, OutboxChange  # noqa: E402
 
 
 async def main(target: str) -> None:

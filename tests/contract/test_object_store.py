@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 import pytest
+from embedded_postgres import postgres_server  # noqa: F401 # found by name
 from object_store_cases import (  # fixtures are found by name
     RESOURCE,
     NewDatabase,
@@ -21,7 +22,6 @@ from object_store_cases import (  # fixtures are found by name
     key,
     new_database,  # noqa: F401
     open_store,
-    postgres_server,  # noqa: F401
     sqlite_template,  # noqa: F401
     take,
     target,  # noqa: F401

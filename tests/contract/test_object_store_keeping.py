@@ -4,6 +4,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from embedded_postgres import postgres_server  # noqa: F401 # found by name
 from object_store_cases import (  # fixtures are found by name
     RESOURCE,
     SECRETS,
@@ -13,7 +14,6 @@ from object_store_cases import (  # fixtures are found by name
     key,
     new_database,  # noqa: F401
     open_store,
-    postgres_server,  # noqa: F401
     sqlite_template,  # noqa: F401
     take,
     target,  # noqa: F401

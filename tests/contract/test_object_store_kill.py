@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from embedded_postgres import postgres_server  # noqa: F401 # found by name
 from object_store_cases import (
     RESOURCE,
     key,
     new_database,  # noqa: F401 # fixtures are found by name
     open_store,
-    postgres_server,  # noqa: F401
     sqlite_template,  # noqa: F401
     target,  # noqa: F401
 )

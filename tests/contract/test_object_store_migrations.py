@@ -14,13 +14,12 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
 from object_store_cases import (
     NewDatabase,
     create,
     new_database,  # noqa: F401 # fixtures are found by name
-    new_postgres,
     open_store,
-    postgres_server,  # noqa: F401
     sqlite_template,  # noqa: F401
     target,  # noqa: F401
 )
@@ -28,7 +27,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from storage.interfaces import StoreUnavailable
 from storage.sql import alembic_run
-from storage.sql.migrate import Target, current_revision, downgrade, upgrade
+from storage.sql.migrate import Target, current_revision, downgrade, upgrade, upgrade_aside
 from storage.sql.schema import REVISION, metadata
 
 
@@ -103,14 +102,14 @@ def test_servers_that_start_together_migrate_once(postgres_server: str) -> None:
     assert current_revision(url) == REVISION
 
 
-def test_a_database_of_a_newer_version_is_refused(target: Target) -> None:
+def set_revision(target: Target, revision: str) -> None:
     async def execute(statement: str) -> None:
         engine = create_async_engine(sa.make_url(str(target)).set(drivername="postgresql+asyncpg"))
         async with engine.begin() as connection:
             await connection.execute(sa.text(statement))
         await engine.dispose()
 
-    statement = "UPDATE alembic_version SET version_num = '9999'"
+    statement = f"UPDATE alembic_version SET version_num = '{revision}'"  # noqa: S608 # a number of the test's own
     if isinstance(target, Path):
         engine = sa.create_engine(f"sqlite:///{target}")
         with engine.begin() as connection:
@@ -119,8 +118,23 @@ def test_a_database_of_a_newer_version_is_refused(target: Target) -> None:
     else:
         asyncio.run(execute(statement))
 
-    with pytest.raises(StoreUnavailable, match="newer"):
-        upgrade(target)
+
+def test_a_database_of_a_newer_version_is_refused_and_left_as_it_is(target: Target) -> None:
+    set_revision(target, "0002")
+
+    for begin in (upgrade, upgrade_aside):
+        with pytest.raises(StoreUnavailable, match=r"at schema 0002, newer than .*start a newer version"):
+            begin(target)
+    assert current_revision(target) == "0002"
+
+
+def test_a_server_works_beside_newer_ones_that_only_added_to_the_schema(target: Target) -> None:
+    newer = f"{REVISION.partition('.')[0]}.9"
+    set_revision(target, newer)
+    upgrade(target)
+    upgrade_aside(target)
+
+    assert current_revision(target) == newer
 
 
 def test_the_newest_script_is_the_revision_the_code_expects() -> None:

@@ -7,14 +7,13 @@ from typing import Any
 
 import asyncpg
 import pytest
+from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
 from object_store_cases import (
     RESOURCE,
     create,
     delete,
     key,
-    new_postgres,
     open_store,
-    postgres_server,  # noqa: F401 # fixtures are found by name
     update,
 )
 
@@ -149,10 +148,10 @@ async def test_broken_connections_are_made_anew(url: str) -> None:
 async def test_a_writer_that_holds_the_lock_too_long_makes_others_say_so(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from storage.sql import postgres
+    from storage.sql import postgres_session
     from storage.sql.statements import WRITE_LOCK
 
-    monkeypatch.setitem(postgres.SESSION, "lock_timeout", "200ms")
+    monkeypatch.setitem(postgres_session.SESSION, "lock_timeout", "200ms")
     holder: Any = await asyncpg.connect(url)
     async with open_store(url) as store:
         await holder.execute(f"SELECT pg_advisory_lock({WRITE_LOCK})")

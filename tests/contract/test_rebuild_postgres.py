@@ -11,11 +11,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 import remotes
+from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
 from eventually import eventually
-from object_store_cases import (
-    new_postgres,
-    postgres_server,  # noqa: F401
-)
 from porch_client import CONFIG, PorchClient
 from porch_process import PorchProcess
 

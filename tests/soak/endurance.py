@@ -20,7 +20,7 @@ from remotes import Remote
 from soak_client import Conditions, Desk, SoakClient
 from soak_readers import Blunderer, Caller, Reader
 from soak_repositories import register
-from soak_watcher import Watcher, versions
+from resuming_watcher import Watcher, versions
 
 SAMPLE_SECONDS = 2.0
 WATCHERS = 4

@@ -25,7 +25,7 @@ from remotes import Remote
 from soak_client import Conditions, Desk, SoakClient
 from soak_ledger import Owed
 from soak_repositories import register
-from soak_watcher import Watcher, versions
+from resuming_watcher import Watcher, versions
 from tight_disk import TightDisk
 
 ROUNDS = 4

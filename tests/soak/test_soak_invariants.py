@@ -7,7 +7,7 @@ import pytest
 from endurance import Options, Report, Sample
 from soak_invariants import Seen, check_latest, check_numbers, check_owed, state_of
 from soak_ledger import MARK, PAIR, Owed, State
-from soak_watcher import Watcher
+from resuming_watcher import Watcher
 
 DRAFT = State("Draft", saved=1)
 

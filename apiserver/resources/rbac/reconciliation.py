@@ -26,7 +26,7 @@ async def reconcile_defaults(cluster_roles: StoredObjects, cluster_role_bindings
     """Create the default roles and bindings that are missing, and complete those that are there.
 
     Raises:
-        ServerTimeout: the store cannot be written.
+        ServiceUnavailable: the store cannot be written.
     """
     for role in default_cluster_roles():
         await _ensure(cluster_roles, role)

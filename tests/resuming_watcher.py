@@ -14,10 +14,16 @@ WATCH_SECONDS = 5
 
 
 class Watcher(threading.Thread):
-    """Follows the package revisions of a namespace; ``violations`` says what cannot be true of one history."""
+    """Follows the package revisions of a namespace; ``violations`` says what cannot be true of one history.
 
-    def __init__(self, connect: Callable[[], PorchClient]) -> None:
+    ``connect`` is asked for a client whenever a watch begins: it may be one of another replica each time.
+    """
+
+    def __init__(self, connect: Callable[[], PorchClient], *, watch_seconds: int = WATCH_SECONDS) -> None:
         super().__init__(name="watcher", daemon=True)
+        self.arrived: dict[int, float] = {}
+        """resourceVersion of each event → when it was read (monotonic seconds)."""
+        self._watch_seconds = watch_seconds
         self.seen: dict[str, str] = {}
         """Name → resourceVersion of everything that is there, as told by the events."""
         self.violations: list[str] = []
@@ -34,6 +40,11 @@ class Watcher(threading.Thread):
             except (OSError, http.client.HTTPException, json.JSONDecodeError):
                 time.sleep(0.05)  # the server is down; the last line may be torn
 
+    @property
+    def version(self) -> int:
+        """Everything up to this resourceVersion was seen."""
+        return self._version
+
     def stop(self) -> None:
         """End; call :meth:`join` afterwards."""
         self._stopped.set()
@@ -43,7 +54,7 @@ class Watcher(threading.Thread):
         try:
             if not self._version:
                 self._list(client)
-            path = f"{client.path('packagerevisions')}?watch=1&timeoutSeconds={WATCH_SECONDS}&resourceVersion={self._version}"
+            path = f"{client.path('packagerevisions')}?watch=1&timeoutSeconds={self._watch_seconds}&resourceVersion={self._version}"
             client._connection.request("GET", path)
             response = client._connection.getresponse()
             if response.status != 200:
@@ -77,6 +88,7 @@ class Watcher(threading.Thread):
         if kind == "BOOKMARK":
             return
         self.events += 1
+        self.arrived[version] = time.monotonic()
         if (kind == "ADDED") == (name in self.seen):
             self.violations.append(f"{kind} {name} at {version}, and it was {'' if name in self.seen else 'not '}there")
         if kind == "DELETED":
