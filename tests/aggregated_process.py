@@ -129,6 +129,7 @@ def rights() -> list[Object]:
     rules = [
         {"apiGroups": [config], "resources": ["repositories"], "verbs": [*read, "update"]},
         {"apiGroups": [config], "resources": ["repositories/status"], "verbs": ["update"]},
+        {"apiGroups": [config], "resources": ["packagevariants", "packagevariantsets"], "verbs": ["get", "list"]},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": read},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "create", "update"]},
