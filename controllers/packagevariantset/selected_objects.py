@@ -6,19 +6,16 @@ Of each object the metadata is kept. Secrets are not selected. Source: ``variant
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final
 
 from controllers.packagevariantset.cached_values import Key, Selectable
 from controllers.runtime.kind_watches import KindWatches, Limits, WatchedKind
 from krm.client.client import KubeClient
 from krm.client.informer import Informer
 from krm.client.resources import Resource
-from krm.variants.sets.targets import Kind, SelectedObject
+from krm.variants.sets.targets import NEVER_SELECTED, SECRET, Kind, SelectedObject
 
 Changed = Callable[[str, Kind, Selectable | None, Selectable | None], None]
 """Is told of the namespace that is watched, the kind, and an object before and after."""
-
-SECRET: Final = ("v1", "Secret")
 
 
 class SelectedObjects(KindWatches[WatchedKind]):
@@ -70,7 +67,7 @@ class SelectedObjects(KindWatches[WatchedKind]):
         return WatchedKind(namespace, type_)
 
     def _never(self, type_: Kind) -> str:
-        return "objects of kind Secret are never selected" if type_ == SECRET else ""
+        return NEVER_SELECTED if type_ == SECRET else ""
 
     def _informer(self, watched: WatchedKind, client: KubeClient, resource: Resource) -> Informer[Selectable]:
         namespace = watched.namespace if resource.namespaced else None
