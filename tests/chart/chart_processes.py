@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chart_rendering import CHART, Done
+from chart_rendering import CHART, NAMESPACE, Done
 from control_plane import ControlPlane
 from eventually import eventually
 from kubectl import Kubectl
@@ -25,7 +25,10 @@ COMMANDS = {"serve": "apiserver", "controllers": "controllers"}
 """A container's first argument → the module that ``porch`` starts for it."""
 WRITABLE = Path("/mnt")
 """Where a confined program finds the one folder that it may write to."""
-CONFINE = f"""mount --bind "$1" {WRITABLE} && mount -o remount,bind,ro / && shift &&
+ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
+"""Where a Pod finds its account; /var/run leads there."""
+CONFINE = f"""mount --bind "$1" {WRITABLE} && mount -t tmpfs tmpfs /run && mkdir -p {ACCOUNT} &&
+mount --bind "$2" {ACCOUNT} && mount -o remount,bind,ro / && mount -o remount,ro /run && shift 2 &&
 exec unshare --user --map-user=10001 --map-group=10001 setpriv --no-new-privs "$@\""""
 
 
@@ -41,15 +44,20 @@ class Released:
     def __post_init__(self) -> None:
         self.data = self.folder / "data"
         self.data.mkdir()
-        self.wrapper = confinement(self.data)
+        self.confined = can_confine(self.folder)
         self.pids: dict[str, int] = {}
         self.ports = {"server": free_port(), "controllers": free_port(), "approval": free_port()}
         """Of metrics, and of the controllers' health."""
 
+    def pod(self, component: str) -> dict[str, Any]:
+        """Return the spec of the Pods of a Deployment of the release."""
+        spec = self.kubectl.json("get", "deployment", f"porch-{component}")["spec"]["template"]["spec"]
+        assert isinstance(spec, dict)
+        return spec
+
     def container(self, component: str) -> dict[str, Any]:
-        """Return the container of a Deployment of the release."""
-        deployment = self.kubectl.json("get", "deployment", f"porch-{component}")
-        (only,) = deployment["spec"]["template"]["spec"]["containers"]
+        """Return its container."""
+        (only,) = self.pod(component)["containers"]
         assert isinstance(only, dict)
         return only
 
@@ -106,49 +114,76 @@ class Released:
 
     def helm_test(self) -> Done:
         """Run what ``helm test`` runs in a Pod, with the account that its hooks make."""
-        account = self.account("porch-tests")
+        account = self.credentials("porch-tests")
         environment = {
             "KUBERNETES_HOST": self.control_plane.url.removeprefix("https://"),
-            "TOKEN_FILE": str(account),
-            "CA_FILE": str(self.control_plane.ca),
+            "TOKEN_FILE": str(account / "token"),
+            "CA_FILE": str(account / "ca.crt"),
         }
         command = [sys.executable, str(CHART / "files" / "tests" / "answers.py")]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
 
-    def account(self, name: str) -> Path:
-        """Return a file with a token of a service account."""
-        path = self.folder / f"{name}.token"
-        path.write_text(self.kubectl.ok("create", "token", name, "--duration=1h"))
-        return path
+    def credentials(self, name: str) -> Path:
+        """Return a folder with what a Pod of a service account finds at ``ACCOUNT``."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "token").write_text(self.kubectl.ok("create", "token", name, "--duration=1h"))
+        (folder / "ca.crt").write_bytes(self.control_plane.ca.read_bytes())
+        (folder / "namespace").write_text(NAMESPACE)
+        return folder
 
-    def kubeconfig(self, account: str) -> Path:
-        """Return a kubeconfig of a service account."""
-        cluster = {"server": self.control_plane.url, "certificate-authority": str(self.control_plane.ca)}
-        path = self.folder / f"{account}.kubeconfig"
+    def kubeconfig(self, name: str) -> Path:
+        """Return a kubeconfig of a service account, for where there is no Pod's folder."""
+        account = self.credentials(name)
+        path = self.folder / f"{name}.kubeconfig"
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "real", "cluster": cluster}],
-            "users": [{"name": account, "user": {"tokenFile": str(self.account(account))}}],
-            "contexts": [{"name": "real", "context": {"cluster": "real", "user": account}}],
+            "clusters": [
+                {
+                    "name": "real",
+                    "cluster": {"server": self.control_plane.url, "certificate-authority": str(account / "ca.crt")},
+                }
+            ],
+            "users": [{"name": name, "user": {"tokenFile": str(account / "token")}}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": name}}],
             "current-context": "real",
         }
         path.write_text(json.dumps(config))
         return path
 
+    def identity(self, component: str) -> dict[str, str]:
+        """Return the variables that tell a component where the cluster is, and as whom it speaks to it."""
+        if self.confined:
+            host, _, port = self.control_plane.url.removeprefix("https://").partition(":")
+            return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+        variable = "PORCH_KUBECONFIG" if component == "server" else "PORCH_CONTROLLERS_KUBECONFIG"
+        return {variable: str(self.kubeconfig(f"porch-{component}"))}
+
+    def wrapper(self, component: str) -> list[str]:
+        """Return the command that runs a component's program as in its Pod; none where that cannot be."""
+        account = self.credentials(self.pod(component)["serviceAccountName"])
+        return confinement(self.data, account) if self.confined else []
+
     @property
     def seen_data(self) -> Path:
         """Where the programs find the folder that they may write to."""
-        return WRITABLE if self.wrapper else self.data
+        return WRITABLE if self.confined else self.data
 
     @contextmanager
     def running(self, component: str, changed: dict[str, str]) -> Iterator[None]:
         """Run a component's program with its Pods' variables, but for what a Pod has and this machine has not."""
         container = self.container(component)
-        command = [*self.wrapper, sys.executable, "-m", COMMANDS[container["args"][0]]]
+        command = [*self.wrapper(component), sys.executable, "-m", COMMANDS[container["args"][0]]]
         command += ["serve"] if container["args"] == ["serve"] else []
-        here = {name: value for name, value in os.environ.items() if not name.startswith(("PORCH_", "OTEL_"))}
-        environment = {**here, **self.environment(component), **changed, "TMPDIR": str(self.seen_data)}
+        here = {name: value for name, value in os.environ.items() if not name.startswith(("PORCH_", "OTEL_", "KUBE"))}
+        environment = {
+            **here,
+            **self.environment(component),
+            **self.identity(component),
+            **changed,
+            "TMPDIR": str(self.seen_data),
+        }
         with (self.folder / f"{component}.log").open("wb") as log:
             process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.pids[component] = process.pid
@@ -184,18 +219,22 @@ def get(url: str) -> tuple[int, str]:
         connection.close()
 
 
-def confinement(folder: Path) -> list[str]:
+def confinement(folder: Path, account: Path) -> list[str]:
     """Return a command that runs another one as a Pod's container would.
 
-    That is: user 10001 without capabilities, which it cannot gain, and everything read-only but ``folder``. Empty where this
-    machine does not let its user do that.
+    That is: user 10001 without capabilities, which it cannot gain, everything read-only but ``folder``, and ``account`` where a
+    Pod finds it.
     """
-    command = ["unshare", "--mount", "--", "sh", "-c", CONFINE, "sh", str(folder)]
+    return ["unshare", "--mount", "--", "sh", "-c", CONFINE, "sh", str(folder), str(account)]
+
+
+def can_confine(folder: Path) -> bool:
+    """Tell whether this machine lets its user do that."""
     try:
-        subprocess.run([*command, "true"], check=True, capture_output=True, timeout=STOP_SECONDS)
+        subprocess.run([*confinement(folder, folder), "true"], check=True, capture_output=True, timeout=STOP_SECONDS)
     except (OSError, subprocess.SubprocessError):
-        return []
-    return command
+        return False
+    return True
 
 
 @contextmanager
@@ -211,16 +250,10 @@ def released(kubectl: Kubectl, control_plane: ControlPlane, port: int, folder: P
         "PORCH_DATA": str(release.seen_data),
         "PORCH_TLS_CERT_FILE": str(folder / "tls.crt"),
         "PORCH_TLS_PRIVATE_KEY_FILE": str(folder / "tls.key"),
-        "PORCH_KUBECONFIG": str(release.kubeconfig("porch-server")),
     }
     with ExitStack() as stack:
         stack.enter_context(release.running("server", places))
         for component in ("controllers", "approval"):
-            account = str(release.kubeconfig(f"porch-{component}"))
-            changed = {
-                "PORCH_CONTROLLERS_KUBECONFIG": account,
-                "PORCH_CONTROLLERS_HOST": "127.0.0.1",
-                "PORCH_CONTROLLERS_PORT": str(release.ports[component]),
-            }
-            stack.enter_context(release.running(component, changed))
+            port_of_its_own = {"PORCH_CONTROLLERS_PORT": str(release.ports[component])}
+            stack.enter_context(release.running(component, {"PORCH_CONTROLLERS_HOST": "127.0.0.1", **port_of_its_own}))
         yield release

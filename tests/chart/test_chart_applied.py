@@ -193,7 +193,7 @@ def test_what_kubelets_and_prometheus_ask_is_answered_without_credentials(releas
 def test_the_programs_work_as_an_unknown_user_without_rights_on_a_file_system_that_is_read_only(
     release: Released,
 ) -> None:
-    if not release.wrapper:
+    if not release.confined:
         pytest.skip("this machine does not let its user make namespaces: the programs ran unconfined")
 
     for pid in release.pids.values():
