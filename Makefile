@@ -122,6 +122,7 @@ THROUGH_AGGREGATOR := tests/e2e/test_package_life.py tests/e2e/test_gates.py tes
 
 test-cluster: $(VENV)/.dev tools $(BUILD)/controlplane $(BUILD)/helm ## a real kube-apiserver with our server behind it; ten minutes, the first build as many more
 	$(BIN)/pytest tests/aggregated $(ARGS)
+	$(BIN)/pytest tests/chart $(ARGS)
 	$(BIN)/pytest --cluster $(THROUGH_AGGREGATOR) $(ARGS)
 
 # Other people's clients besides: controllers of two releases, the Helm that applies on the server, kubectl old and new.
