@@ -14,6 +14,7 @@ import structlog
 from controllers.approval.caches import Caches, Key
 from controllers.approval.controller_metrics import ApprovalMetrics, Asked
 from controllers.runtime.controller import Result
+from controllers.runtime.status import EventRecorder
 from krm.client.client import KubeClient
 from krm.client.resources import PACKAGE_REVISIONS, PACKAGE_VARIANTS
 from krm.meta.errors import Conflict, Forbidden, Invalid, NotFound
@@ -49,14 +50,6 @@ _SAID: Final = {
 }
 
 
-class Recorder(Protocol):
-    """Reports what was done."""
-
-    def event(self, body: Json, type: str, reason: str, message: str) -> None:  # noqa: A002 # the field's name
-        """Report something about an object."""
-        ...
-
-
 class Released(Protocol):
     """Remembers who owned what was let go with a proposal to delete it."""
 
@@ -72,7 +65,7 @@ class Approver:
         self,
         client: KubeClient,
         caches: Caches,
-        recorder: Recorder,
+        recorder: EventRecorder,
         released: Released,
         counts: ApprovalMetrics,
         clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),

@@ -11,13 +11,14 @@ from typing import Final
 import structlog
 
 from controllers.approval import wakeups
-from controllers.approval.approver import Approver, Recorder
+from controllers.approval.approver import Approver
 from controllers.approval.caches import Caches, Key, Switch, package_of
 from controllers.approval.controller_metrics import ApprovalMetrics
 from controllers.approval.released import ReleasedRevisions
-from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller
+from controllers.runtime.informed_controller import InformedController
 from controllers.runtime.metrics import ControllerMetrics
+from controllers.runtime.status import EventRecorder
 from controllers.runtime.workqueue import Priority
 from krm.client.client import KubeClient
 from krm.variants.approval import POLICY_ANNOTATION, ApprovingVariant, Candidate
@@ -40,36 +41,17 @@ class Options:
     """None for all namespaces."""
 
 
-class ApprovalController:
+class ApprovalController(InformedController):
     """Approves while ``run`` runs, which it does once."""
 
-    def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
-        self._registry = options.metrics.registry
+    def __init__(self, client: KubeClient, recorder: EventRecorder, options: Options) -> None:
         self._queue = options.metrics.queue(NAME)
         self._caches = Caches(client, options.namespace, options.lease)
         self._released = ReleasedRevisions(self._caches.variant)
         self._counts = ApprovalMetrics(lambda: self._caches.switched_off)
         self._approver = Approver(client, self._caches, recorder, self._released, self._counts)
-        self._controller = Controller(NAME, self._approver.reconcile, self._queue, options.workers, options.metrics)
-
-    @property
-    def ready(self) -> bool:
-        """Whether everything was read that decisions are made of."""
-        return self._caches.synced
-
-    @property
-    def healthy(self) -> bool:
-        """Whether no approval hangs."""
-        return self._controller.healthy
-
-    async def run(self) -> None:
-        """Work until cancelled; what runs then may finish within the runtime's grace."""
-        self._registry.register(self._counts)
-        try:
-            async with beside(self._caches.run()):
-                await self._work()
-        finally:
-            self._registry.unregister(self._counts)
+        controller = Controller(NAME, self._approver.reconcile, self._queue, options.workers, options.metrics)
+        super().__init__(controller, self._caches, self._counts, options.metrics.registry)
 
     def resync(self) -> None:
         """Have every package revision with a policy looked at, when nothing more urgent waits."""
@@ -77,14 +59,11 @@ class ApprovalController:
             if wakeups.is_open(one) and self._has_policy(one):
                 self._queue.add((one.namespace, one.name), Priority.RESYNC)
 
-    async def _work(self) -> None:
-        await self._caches.wait_synced()
+    def _begin(self) -> None:
         self._caches.revisions.subscribe(self._revision_changed)
         self._caches.variants.subscribe(self._variant_changed)
         self._caches.switch.subscribe(self._switch_changed)
         log.info("approval policies are followed", off=self._caches.switched_off)
-        self.resync()
-        await self._controller.run()
 
     def _has_policy(self, candidate: Candidate) -> bool:
         if POLICY_ANNOTATION in candidate.revision.annotations:
@@ -121,6 +100,6 @@ class ApprovalController:
             self.resync()
 
 
-def approval_controller(client: KubeClient, recorder: Recorder, options: Options) -> ApprovalController:
+def approval_controller(client: KubeClient, recorder: EventRecorder, options: Options) -> ApprovalController:
     """Return the controller of approval policies, made of its parts."""
     return ApprovalController(client, recorder, options)

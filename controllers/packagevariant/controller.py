@@ -1,7 +1,7 @@
 """Keeps all PackageVariants true: caches, a queue, workers, and whom an event wakes. Source: ``variants.md`` 2.14, 6.9, 6.10."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,15 +16,15 @@ from controllers.packagevariant.controller_metrics import FAILED, GONE, PAUSED, 
 from controllers.packagevariant.drift import report_drift
 from controllers.packagevariant.injectables import Injectables
 from controllers.packagevariant.own_writes import OwnWrites
-from controllers.packagevariant.passes import Recorder
 from controllers.packagevariant.reconciler import PackageVariantReconciler
 from controllers.packagevariant.situation import INITIAL, INJECTION_CHANGED, SPEC_CHANGED, UPSTREAM_CHANGED
 from controllers.packagevariant.skipping import reading_of
-from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller, Result
 from controllers.runtime.finished_passes import FinishedPasses
+from controllers.runtime.informed_controller import InformedController
 from controllers.runtime.metrics import ControllerMetrics
 from controllers.runtime.served_kinds import ServedKind, came_or_went
+from controllers.runtime.status import EventRecorder
 from controllers.runtime.wakeup_check import WakeupCheck
 from controllers.runtime.workqueue import Priority
 from krm.client.cache import Cached
@@ -54,11 +54,10 @@ class Options:
     """Look at every variant after every event, and tell which of them the event should have woken."""
 
 
-class PackageVariantController:
+class PackageVariantController(InformedController):
     """Reconciles PackageVariants while ``run`` runs, which it does once."""
 
-    def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
-        self._options = options
+    def __init__(self, client: KubeClient, recorder: EventRecorder, options: Options) -> None:
         self._queue = options.metrics.queue(NAME)
         self._caches = Caches(client, options.namespace, options.reflectors)
         self._injectables = Injectables(client, self._caches, self._wake)
@@ -71,7 +70,8 @@ class PackageVariantController:
         self._finished = FinishedPasses(lambda key: reading_of(key, self._caches, self._injectables))
         self._check = self._wakeup_check() if options.check_wakeups else None
         self._counts = VariantMetrics(self._caches, self._injectables, self._check)
-        self._controller = Controller(NAME, self._reconcile, self._queue, options.workers, options.metrics)
+        controller = Controller(NAME, self._reconcile, self._queue, options.workers, options.metrics)
+        super().__init__(controller, self._caches, self._counts, options.metrics.registry)
 
     def _wakeup_check(self) -> WakeupCheck:
         return WakeupCheck(
@@ -81,40 +81,20 @@ class PackageVariantController:
             lambda key: self._writes.written[key],
         )
 
-    @property
-    def ready(self) -> bool:
-        """Whether everything was read that decisions are made of."""
-        return self._caches.synced
-
-    @property
-    def healthy(self) -> bool:
-        """Whether no reconcile hangs."""
-        return self._controller.healthy
-
-    async def run(self) -> None:
-        """Work until cancelled; what runs then may finish within the runtime's grace."""
-        registry = self._options.metrics.registry
-        registry.register(self._counts)
-        try:
-            async with beside(self._caches.run(), self._injectables.run()):
-                await self._work()
-        finally:
-            registry.unregister(self._counts)
-
     def resync(self) -> None:
         """Have every variant looked at, when nothing more urgent waits."""
         for key in self._caches.variant_keys():
             self._queue.add(key, Priority.RESYNC)
 
-    async def _work(self) -> None:
-        await self._caches.wait_synced()
+    def _begin(self) -> None:
         self._caches.variants.subscribe(self._variant_changed)
         self._caches.package_revisions.subscribe(self._revision_changed)
         self._caches.repositories.subscribe(self._repository_changed)
         self._caches.definitions.subscribe(self._definition_changed)
         log.info("package variants are kept", number=len(self._caches.variants))
-        self.resync()
-        await self._controller.run()
+
+    def _meanwhile(self) -> Iterable[Coroutine[Any, Any, None]]:
+        return (self._injectables.run(),)
 
     # --- one variant --------------------------------------------------------------------------------
 
@@ -221,6 +201,8 @@ def _trigger(draft: Revision, variant: CachedVariant) -> str:
     return SPEC_CHANGED if is_edited else INJECTION_CHANGED
 
 
-def package_variant_controller(client: KubeClient, recorder: Recorder, options: Options) -> PackageVariantController:
+def package_variant_controller(
+    client: KubeClient, recorder: EventRecorder, options: Options
+) -> PackageVariantController:
     """Return a controller of PackageVariants, made of its parts."""
     return PackageVariantController(client, recorder, options)

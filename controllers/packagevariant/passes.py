@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from controllers.packagevariant.api import Api
 from controllers.packagevariant.revision_writer import RevisionWriter
 from controllers.packagevariant.views import DraftGuard, Key, ObjectType, RepositoryView, Views
+from controllers.runtime.status import EventRecorder
 from krm.variants.mutation import Listing
 from krm.variants.revisions import Lock, Owner, Revision
 from krm.variants.variant import Variant
@@ -21,14 +22,6 @@ DEFAULT_BRANCH = "main"
 """Assumed of a Repository that cannot be read (``variants.md`` 2.3)."""
 
 
-class Recorder(Protocol):
-    """Writes Events; never fails and never waits."""
-
-    def event(self, body: Json, type_: str, reason: str, message: str, /) -> None:
-        """Tell that something happened to the object ``body``."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Pass:
     """A variant as it was when the pass began, and the means to work on it."""
@@ -39,7 +32,7 @@ class Pass:
     api: Api
     views: Views
     writer: RevisionWriter
-    recorder: Recorder
+    recorder: EventRecorder
     guard: DraftGuard
     evaluated: dict[Key, Contents]
     """Of each variant the contents whose files were looked at last; shared by all passes."""

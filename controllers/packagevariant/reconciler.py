@@ -16,14 +16,14 @@ from controllers.packagevariant.drift import report_drift
 from controllers.packagevariant.ensure import Ensure
 from controllers.packagevariant.evaluation import UpstreamFiles
 from controllers.packagevariant.failures import NotEnsured, Overtaken
-from controllers.packagevariant.passes import Contents, Pass, Recorder
+from controllers.packagevariant.passes import Contents, Pass
 from controllers.packagevariant.preview import preview
 from controllers.packagevariant.report import Report
 from controllers.packagevariant.retiring import Retiring
 from controllers.packagevariant.revision_writer import RevisionWriter
 from controllers.packagevariant.views import DraftGuard, DriftReport, Findings, Key, Views
 from controllers.runtime.controller import Result
-from controllers.runtime.status import set_status
+from controllers.runtime.status import EventRecorder, set_status
 from krm.client.client import KubeClient
 from krm.client.errors import NoAnswer, Unreachable
 from krm.client.resources import PACKAGE_VARIANTS
@@ -55,7 +55,7 @@ class PackageVariantReconciler:
         self,
         client: Api,
         views: Views,
-        recorder: Recorder,
+        recorder: EventRecorder,
         *,
         guard: DraftGuard | None = None,
         drift: DriftReport = report_drift,

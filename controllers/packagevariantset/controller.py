@@ -1,9 +1,9 @@
 """Keeps all PackageVariantSets true: caches, a queue, workers, and whom an event wakes. Source: ``variants.md`` 3, 6.9, 6.10."""
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -12,12 +12,13 @@ from controllers.packagevariantset.cached_values import CachedRepository, Cached
 from controllers.packagevariantset.caches import Caches, Package
 from controllers.packagevariantset.checked_wakeups import CheckedWakeups
 from controllers.packagevariantset.controller_metrics import SetMetrics
-from controllers.packagevariantset.reconciler import PackageVariantSetReconciler, Recorder
+from controllers.packagevariantset.reconciler import PackageVariantSetReconciler
 from controllers.packagevariantset.selected_objects import SelectedObjects
-from controllers.runtime.beside import beside
 from controllers.runtime.controller import Controller, Result
+from controllers.runtime.informed_controller import InformedController
 from controllers.runtime.metrics import ControllerMetrics
 from controllers.runtime.served_kinds import ServedKind, came_or_went
+from controllers.runtime.status import EventRecorder
 from controllers.runtime.workqueue import Priority
 from krm.client.cache import Cached
 from krm.client.client import KubeClient
@@ -60,10 +61,10 @@ class Options:
     tell_seconds: float = TELL_SECONDS
 
 
-class PackageVariantSetController:
+class PackageVariantSetController(InformedController):
     """Reconciles PackageVariantSets while ``run`` runs, which it does once."""
 
-    def __init__(self, client: KubeClient, recorder: Recorder, options: Options) -> None:
+    def __init__(self, client: KubeClient, recorder: EventRecorder, options: Options) -> None:
         self._options = options
         self._queue = options.metrics.queue(NAME)
         self._caches = Caches(client, options.namespace, options.reflectors)
@@ -75,7 +76,8 @@ class PackageVariantSetController:
         self._interests = self._reconciler.interests
         self._check = self._checked_wakeups() if options.check_wakeups else None
         self._counts = SetMetrics(self._caches, self._objects, self._pool, self._check)
-        self._controller = Controller(NAME, self._reconcile, self._queue, options.workers, options.metrics)
+        controller = Controller(NAME, self._reconcile, self._queue, options.workers, options.metrics)
+        super().__init__(controller, self._caches, self._counts, options.metrics.registry)
 
     def _checked_wakeups(self) -> CheckedWakeups:
         def look(key: Key) -> None:
@@ -83,25 +85,11 @@ class PackageVariantSetController:
 
         return CheckedWakeups(self._caches, self._reconciler.writer, look)
 
-    @property
-    def ready(self) -> bool:
-        """Whether everything was read that decisions are made of."""
-        return self._caches.synced
-
-    @property
-    def healthy(self) -> bool:
-        """Whether no reconcile hangs."""
-        return self._controller.healthy
-
     async def run(self) -> None:
         """Work until cancelled; what runs then may finish within the runtime's grace."""
-        registry = self._options.metrics.registry
-        registry.register(self._counts)
         try:
-            async with beside(self._caches.run(), self._objects.run()):
-                await self._work()
+            await super().run()
         finally:
-            registry.unregister(self._counts)
             await self._pool.close()
 
     def resync(self) -> None:
@@ -109,16 +97,16 @@ class PackageVariantSetController:
         for key in self._caches.set_keys():
             self._queue.add(key, Priority.RESYNC)
 
-    async def _work(self) -> None:
-        await self._caches.wait_synced()
+    def _begin(self) -> None:
         self._caches.sets.subscribe(self._set_changed)
         self._caches.variants.subscribe(self._variant_changed)
         self._caches.revisions.subscribe(self._revision_changed)
         self._caches.repositories.subscribe(self._repository_changed)
         self._caches.definitions.subscribe(self._definition_changed)
         log.info("package variant sets are kept", number=len(self._caches.sets))
-        self.resync()
-        await self._controller.run()
+
+    def _meanwhile(self) -> Iterable[Coroutine[Any, Any, None]]:
+        return (self._objects.run(),)
 
     async def _reconcile(self, key: Key) -> Result:
         work = self._reconciler.reconcile(key)
@@ -199,7 +187,7 @@ def _about(old: Cached | None, new: Cached | None) -> str:
 
 
 def package_variant_set_controller(
-    client: KubeClient, recorder: Recorder, options: Options
+    client: KubeClient, recorder: EventRecorder, options: Options
 ) -> PackageVariantSetController:
     """Return a controller of PackageVariantSets, made of its parts."""
     return PackageVariantSetController(client, recorder, options)

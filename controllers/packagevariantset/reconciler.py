@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
@@ -18,7 +18,7 @@ from controllers.packagevariantset.validated import ValidatedSpecs
 from controllers.packagevariantset.variant_writer import Outcome, VariantWriter
 from controllers.runtime.controller import Result
 from controllers.runtime.kind_watches import NotListed
-from controllers.runtime.status import set_status
+from controllers.runtime.status import EventRecorder, set_status
 from krm.client.client import KubeClient
 from krm.client.resources import PACKAGE_VARIANT_SETS
 from krm.variants.revisions import Revision
@@ -45,14 +45,6 @@ LATER: Final = 300.0
 SOON: Final = 0.05
 """Seconds."""
 NO_OBJECTS: Final = "NoObjectsSelected"
-
-
-class Recorder(Protocol):
-    """Writes Events; never fails and never waits."""
-
-    def event(self, body: Json, type_: str, reason: str, message: str, /) -> None:
-        """Tell that something happened to the object ``body``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +95,7 @@ class PackageVariantSetReconciler:
         caches: Caches,
         objects: SelectedObjects,
         pool: RenderingPool,
-        recorder: Recorder,
+        recorder: EventRecorder,
         *,
         defaults: GuardDefaults,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),

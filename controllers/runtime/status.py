@@ -5,7 +5,7 @@ import datetime as dt
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -66,6 +66,14 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(one) for key, one in value.items() if one is not None}
     return [without_nulls(one) for one in value] if isinstance(value, list) else value
+
+
+class EventRecorder(Protocol):
+    """Writes Events; never fails and never waits. The name is client-go's."""
+
+    def event(self, body: Json, type_: str, reason: str, message: str, /) -> None:
+        """Tell that something happened to the object ``body``; ``type_`` is Normal or Warning."""
+        ...
 
 
 @dataclass(slots=True)
