@@ -1,4 +1,4 @@
-"""The package service wired as in production, in this process, on a real SQLite file and a real Git remote."""
+"""The package service wired as in production, in this process, on a real database and a real Git remote."""
 
 import asyncio
 import base64
@@ -33,6 +33,7 @@ from krm.package.contents import File
 from storage.bodies import decode, encode_body
 from storage.interfaces import Entry, Mutation, ObjectKey, Op
 from storage.sealing import Sealer
+from storage.sql.log import LogDatabase
 from storage.sql.migrate import upgrade
 from storage.sql.sqlite import sqlite_database
 from storage.watchcache.store import WatchedStore
@@ -190,18 +191,27 @@ async def eventually(check: Callable[[], object], seconds: float = SLOW) -> None
 
 @asynccontextmanager
 async def running_engine(
-    folder: Path, *, push_drafts: str = "async", push_delay: float = 0.05, sync_interval: float = 3600
+    folder: Path,
+    *,
+    push_drafts: str = "async",
+    push_delay: float = 0.05,
+    sync_interval: float = 3600,
+    database: LogDatabase | None = None,
 ) -> AsyncIterator[Engine]:
-    """Run an engine on ``folder``; leaving the block ends it as a stopped server would."""
-    database = folder / "porch.db"
-    upgrade(database)
-    store = WatchedStore(sqlite_database(database), Sealer(b"k" * 32))
+    """Run an engine on ``folder``; leaving the block ends it as a stopped server would.
+
+    ``database`` is migrated already; without one it is a SQLite file in the folder.
+    """
+    if database is None:
+        upgrade(folder / "porch.db")
+        database = sqlite_database(folder / "porch.db")
+    store = WatchedStore(database, Sealer(b"k" * 32))
     pool = ThreadPoolExecutor(4)
     index, events = PackageIndex(), CollectedEvents()
     recorder = Recorder(store, index)
     registry = CollectorRegistry()
     metrics = EngineMetrics(registry)
-    claims = Claims(metrics.claim_refused)
+    claims = Claims(metrics.claim_refused, store.claim)
     options = Options(
         folder / "clones",
         sync_interval=sync_interval,

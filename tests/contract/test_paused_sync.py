@@ -1,0 +1,110 @@
+# ruff: noqa: F811 # fixtures are imported and then named as parameters
+"""A replica that is paused between looking at a remote and writing what it saw, while another one publishes and deletes."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
+from engine_fixture import NAMESPACE, Engine, git, new_remote, running_engine
+
+from storage.interfaces import NotOurTurn
+from storage.sql.postgres import PostgresDatabase
+
+LEASE = 1.0
+SLOW = 90.0
+pytestmark = pytest.mark.timeout(300)
+
+
+class Replica:
+    """An engine and its database."""
+
+    def __init__(self, engine: Engine, database: PostgresDatabase) -> None:
+        self.engine = engine
+        self._database = database
+
+    async def lose_lease(self) -> None:
+        """Show no sign of life, as a paused process, until the turns are lost."""
+        turns = self._database._turns
+        session, beating = turns._session, turns._beating
+        assert session is not None
+        assert beating is not None
+        beating.cancel()
+        async with asyncio.timeout(SLOW):
+            while not session.lost:
+                await asyncio.sleep(0.05)
+        turns._beating = None
+
+
+@pytest.fixture
+async def pair(postgres_server: str, tmp_path: Path) -> AsyncIterator[tuple[Replica, Replica]]:
+    url = new_postgres(postgres_server)
+    async with AsyncExitStack() as stack:
+        both = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            database = PostgresDatabase(url, lease_seconds=LEASE)
+            engine = await stack.enter_async_context(running_engine(tmp_path / name, database=database))
+            both.append(Replica(engine, database))
+        yield both[0], both[1]
+
+
+async def registered(pair: tuple[Replica, Replica], remote: Path) -> None:
+    await pair[0].engine.register("repo", remote, deployment=False)
+    async with asyncio.timeout(SLOW):
+        while True:
+            held = pair[1].engine.repositories._held.get((NAMESPACE, "repo"))
+            if held is not None and held.repository.synced:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def published(engine: Engine, package: str, workspace: str = "v1", task: object = None) -> str:
+    draft = await engine.create(package, workspace=workspace, task=task)  # type: ignore[arg-type] # None or a task
+    await engine.move(draft.name, "Proposed")
+    await engine.approve(draft.name)
+    return draft.name
+
+
+async def test_what_it_saw_before_is_not_written_over_what_was_published_meanwhile(
+    pair: tuple[Replica, Replica], tmp_path: Path
+) -> None:
+    paused, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    first = await published(other.engine, "app")
+    await paused.engine.sync()
+    held = paused.engine.repositories.get(NAMESPACE, "repo")
+    looked, go_on = threading.Event(), threading.Event()
+    clone = held.repository.clone
+    list_remote = clone.list_remote
+
+    def list_and_sleep(*arguments: object) -> dict[str, str]:
+        seen = list_remote(*arguments)  # type: ignore[arg-type] # passed on
+        looked.set()
+        go_on.wait(SLOW)
+        return seen
+
+    clone.list_remote = list_and_sleep  # type: ignore[assignment, method-assign] # the pause
+    held.synchronizer.compare_everything()
+    syncing = asyncio.create_task(held.queue.synchronize())
+    assert await asyncio.to_thread(looked.wait, SLOW)
+    await paused.lose_lease()
+    edit = {"type": "edit", "edit": {"sourceRef": {"name": first}}}
+    second = await published(other.engine, "app", "v2", edit)
+    new = await published(other.engine, "brand-new")
+    clone.list_remote = list_remote  # type: ignore[method-assign] # it wakes
+    go_on.set()
+    with pytest.raises(NotOurTurn):
+        await syncing
+
+    for replica in pair:
+        await replica.engine.sync()
+        assert replica.engine.body(second)["spec"]["revision"] == 2
+        assert replica.engine.body(new)["spec"]["lifecycle"] == "Published"
+        assert replica.engine.body(new)["status"]["publishedBy"] == "alice"
+    tags = git(remote, "tag").split()
+    assert sorted(tags) == ["app/v1", "app/v2", "brand-new/v1"]
