@@ -21,8 +21,9 @@ class Watcher(threading.Thread):
 
     def __init__(self, connect: Callable[[], PorchClient], *, watch_seconds: int = WATCH_SECONDS) -> None:
         super().__init__(name="watcher", daemon=True)
-        self.arrived: dict[int, float] = {}
-        """resourceVersion of each event → when it was read (monotonic seconds)."""
+        self.arrived: dict[int, tuple[float, float]] = {}
+        """resourceVersion of each event → when its watch was opened, and when it was read (monotonic seconds)."""
+        self._opened = 0.0
         self._watch_seconds = watch_seconds
         self.seen: dict[str, str] = {}
         """Name → resourceVersion of everything that is there, as told by the events."""
@@ -60,6 +61,7 @@ class Watcher(threading.Thread):
             if response.status != 200:
                 self._refused(response.status, response.read())
                 return
+            self._opened = time.monotonic()
             while (line := response.readline()) and not self._stopped.is_set():
                 self._take(json.loads(line))
         finally:
@@ -88,7 +90,7 @@ class Watcher(threading.Thread):
         if kind == "BOOKMARK":
             return
         self.events += 1
-        self.arrived[version] = time.monotonic()
+        self.arrived[version] = (self._opened, time.monotonic())
         if (kind == "ADDED") == (name in self.seen):
             self.violations.append(f"{kind} {name} at {version}, and it was {'' if name in self.seen else 'not '}there")
         if kind == "DELETED":

@@ -6,6 +6,7 @@ Source: ``users.md`` 7.2 #2.
 import random
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class WatchStory:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, seed: int, *, watchers: int, writes: int, per_second: float) -> list[float]:
-        """Write and watch; return the lag of each event at each watcher, sorted, in seconds.
+        """Write and watch; return the lag of each event at each open watch, sorted, in seconds.
 
         Raises:
             AssertionError: a watcher missed an event, or saw one twice, or in the wrong order.
@@ -53,13 +54,13 @@ class WatchStory:
         for watcher in watching:
             watcher.join(SLOW)
             self._check(watcher, begun[watcher], last)
-        lags = [
-            arrived - self.written[version]
-            for watcher in watching
-            for version, arrived in watcher.arrived.items()
-            if version in self.written
-        ]
-        return sorted(lags)
+        return sorted(lag for watcher in watching for lag in self._lags(watcher))
+
+    def _lags(self, watcher: Watcher) -> Iterator[float]:
+        """Yield the lags of what was written while a watch was open; what came before is told when it resumes."""
+        for version, (opened, arrived) in watcher.arrived.items():
+            if self.written.get(version, 0.0) > opened:
+                yield arrived - self.written[version]
 
     def _write(self, number: int, writes: int, per_second: float) -> None:
         """Change annotations of drafts at one replica."""
