@@ -54,6 +54,25 @@ def definition(
     }
 
 
+def open_version(name: str = "v1") -> Json:
+    """Build a version of a kind whose objects may have any fields."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+
+
+def readable(group: str, plural: str) -> Json:
+    """Build the role that lets the controllers read a kind, which is its administrator's to say."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": f"readable-{plural}",
+            "labels": {"config.porch.kpt.dev/aggregate-to-injectables": "true"},
+        },
+        "rules": [{"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "watch"]}],
+    }
+
+
 def widget(name: str = "one", version_name: str = "v1", **spec: Any) -> Json:
     return {
         "apiVersion": f"{GROUP}/{version_name}",

@@ -25,6 +25,17 @@ TEAMS = {
 """Objects of ``krm-platform.bigco.com/v1`` Team: two that its example selects, one that it does not."""
 SITE = {"environment": "prod", "ns": "blue", "region": "us-east1"}
 """Labels of ``edge1``, the repository that the templates of seed 001 are filled in for."""
+FOO = {
+    "deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: foo\nspec:\n  replicas: 1\n",
+    "endpoints.yaml": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: regional-endpoints\n  annotations:\n"
+        "    kpt.dev/config-injection: required\ndata:\n  db: example\n"
+    ),
+}
+BASE_NS = {"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: example\n"}
+"""The blueprints that the examples name; the seeds print none. ``foo`` has a point to inject into."""
+POINT = "config.injection.ConfigMap.regional-endpoints"
+"""The gate of that point."""
 _KEY = re.compile(r"(\w+)(?:\[(\d)\])?")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from custom_kinds import DEFINITIONS, definition
+from custom_kinds import DEFINITIONS, definition, open_version
 from drafts import accepted
 from eventually import eventually
 from manifests import repository
@@ -47,9 +47,7 @@ class SetPlace:
 
     def define(self, group: str, version: str, kind: str, plural: str) -> None:
         """Have a kind of custom resources served; one that is served already stays as it is."""
-        schema = {"openAPIV3Schema": {"type": "object"}}
-        versions = {"name": version, "served": True, "storage": True, "schema": schema}
-        body = definition(versions, kind=kind, plural=plural, group=group)
+        body = definition(open_version(version), kind=kind, plural=plural, group=group)
         assert self.porch.request("POST", DEFINITIONS, body).code in (201, 409)
         eventually(lambda: self._is_served(f"/apis/{group}/{version}", plural))
 

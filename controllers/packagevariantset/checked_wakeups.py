@@ -28,6 +28,11 @@ class CheckedWakeups:
         """Sets that an event should have woken."""
         return self._check.missed
 
+    @property
+    def followed(self) -> int:
+        """How often a set was looked at because of an event that had not woken it; 0 while such a look is still to come."""
+        return 0 if self._check.waiting else self._check.suspicions
+
     def woken(self, keys: Iterable[Key]) -> None:
         """Take that sets will be looked at, for whatever reason."""
         for key in keys:

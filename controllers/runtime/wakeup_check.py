@@ -41,6 +41,8 @@ class WakeupCheck:
     ) -> None:
         self._objects, self._look, self._finished, self._written = objects, look, finished, written
         self._suspected: dict[Key, Suspicion] = {}
+        self.suspicions = 0
+        """How often an object was looked at because of an event that had not woken it, or is still to be."""
         self.missed = 0
         """Objects that an event should have woken."""
 
@@ -49,7 +51,13 @@ class WakeupCheck:
         for key in set(self._objects()) - set(woken):
             if self._finished.rests(key):
                 self._suspected[key] = Suspicion(event, self._finished.events(key), self._written(key))
+                self.suspicions += 1
                 self._look(key)
+
+    @property
+    def waiting(self) -> int:
+        """How many objects are still to be looked at."""
+        return len(self._suspected)
 
     def suspects(self, key: Key) -> bool:
         """Whether an object is to be looked at although it would find what it found."""

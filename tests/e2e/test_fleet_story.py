@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from custom_kinds import definition, readable
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
@@ -69,40 +70,18 @@ spec:
   mtu: 0
   ntp: example
 """
-DEFINITION: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "siteprofiles.fleet.example.com"},
-    "spec": {
-        "group": "fleet.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "siteprofiles", "singular": "siteprofile", "kind": "SiteProfile"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "properties": {"mtu": {"type": "integer"}, "ntp": {"type": "string"}},
-                            }
-                        },
-                    }
-                },
-            }
-        ],
+SPEC = {"type": "object", "properties": {"mtu": {"type": "integer"}, "ntp": {"type": "string"}}}
+DEFINITION = definition(
+    {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}},
     },
-}
-READABLE: Object = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {"name": "injectable-profiles", "labels": {"config.porch.kpt.dev/aggregate-to-injectables": "true"}},
-    "rules": [{"apiGroups": ["fleet.example.com"], "resources": ["siteprofiles"], "verbs": ["get", "list", "watch"]}],
-}
+    kind="SiteProfile",
+    plural="siteprofiles",
+    group="fleet.example.com",
+)
 TEMPLATE: Object = {
     "downstream": {"packageExpr": "packageDefault + '-' + repository.labels['region']"},
     "labels": {"team": "edge"},
@@ -178,7 +157,7 @@ def fleet(kubectl: Kubectl, git_http: GitServer, namespace: str) -> Fleet:
     register_fleet(
         kubectl, remotes, {**{site: labels(site) for site in SITES}, LAB: {"fleet": "lab"}}, catalogs=[CATALOG]
     )
-    kubectl.apply(DEFINITION, READABLE)
+    kubectl.apply(DEFINITION, readable("fleet.example.com", "siteprofiles"))
     kubectl.ok("wait", "--for=condition=Established", "--timeout=60s", f"crd/{DEFINITION['metadata']['name']}")
     kubectl.apply(*(profile(site) for site in SITES))
     publish_blueprint(
@@ -245,10 +224,16 @@ def first_drafts(fleet: Fleet) -> None:
     assert not [name for name in revisions if name.startswith((f"{NEW}.", f"{LAB}."))], "nobody selected these"
     for site in (SITES[0], SITES[13], LEAVING):
         eventually(lambda site=site: is_pushed(fleet, site, files[draft(site)]), timeout=60)  # type: ignore[misc]
-    for name in (draft(APPROVED), archived):
-        move(fleet.kubectl, name, "Proposed", "Published")
+    for name, revision in ((variant(APPROVED), draft(APPROVED)), (f"fleet-{ARCHIVE}-web", archived)):
+        move(fleet.kubectl, revision, "Proposed", "Published")
+        eventually(lambda name=name: tells_publication(fleet, name), timeout=FLEET_WAIT)  # type: ignore[misc]
     fleet_is_ready(fleet.kubectl, "fleet", 26)
     fleet.written()
+
+
+def tells_publication(fleet: Fleet, name: str) -> None:
+    (target,) = fleet.kubectl.json("get", "packagevariant", name)["status"]["downstreamTargets"]
+    assert target["lifecycle"] == "Published"
 
 
 def by_name(fleet: Fleet) -> dict[str, Object]:

@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 import yaml
+from custom_kinds import definition, open_version, readable
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
 from manifests import namespace_object
 from porch_process import PorchProcess
 from seed_examples import (
+    BASE_NS,
     CLUSTERS,
+    FOO,
+    POINT,
     SITE,
     TEAMS,
     blocks,
@@ -40,15 +44,6 @@ from sets_kubectl import (
 from variants_kubectl import condition, publish_blueprint
 
 Object = dict[str, Any]
-FOO = {
-    "deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: foo\nspec:\n  replicas: 1\n",
-    "endpoints.yaml": (
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: regional-endpoints\n  annotations:\n"
-        "    kpt.dev/config-injection: required\ndata:\n  db: example\n"
-    ),
-}
-BASE_NS = {"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: example\n"}
-POINT = "config.injection.ConfigMap.regional-endpoints"
 ENDPOINTS = [
     {
         "apiVersion": "v1",
@@ -58,25 +53,7 @@ ENDPOINTS = [
     }
     for region in sorted({labels["region"] for labels in CLUSTERS.values()})
 ]
-TEAM: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "teams.krm-platform.bigco.com"},
-    "spec": {
-        "group": "krm-platform.bigco.com",
-        "scope": "Namespaced",
-        "names": {"plural": "teams", "singular": "team", "kind": "Team"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-        ],
-    },
-}
-READABLE: Object = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {"name": "selectable-teams", "labels": {"config.porch.kpt.dev/aggregate-to-injectables": "true"}},
-    "rules": [{"apiGroups": ["krm-platform.bigco.com"], "resources": ["teams"], "verbs": ["get", "list", "watch"]}],
-}
+TEAM = definition(open_version(), kind="Team", plural="teams", group="krm-platform.bigco.com")
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -106,7 +83,7 @@ def clusters(porch_server: PorchProcess, git_http: GitServer) -> Kubectl:
     catalogs = ("example-repo", "platform-catalog")
     remotes = fleet_remotes(git_http, "seed-000", [*catalogs, *CLUSTERS, *TEAMS])
     register_fleet(kubectl, remotes, CLUSTERS, catalogs=catalogs)
-    kubectl.apply(TEAM, READABLE, *ENDPOINTS)
+    kubectl.apply(TEAM, readable("krm-platform.bigco.com", "teams"), *ENDPOINTS)
     kubectl.ok("wait", "--for=condition=Established", "--timeout=60s", f"crd/{TEAM['metadata']['name']}")
     kubectl.apply(
         *(

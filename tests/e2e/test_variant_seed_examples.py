@@ -15,20 +15,10 @@ from kubectl import Kubectl
 from manifests import Register
 from porch_process import PorchProcess
 from remotes import Remote, empty_remote
-from seed_examples import block, text_of
+from seed_examples import BASE_NS, FOO, POINT, block, text_of
 from variants_kubectl import condition, loaded, publish_blueprint, ready_target
 
 Object = dict[str, Any]
-
-FOO = {
-    "deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: foo\nspec:\n  replicas: 1\n",
-    "endpoints.yaml": (
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: regional-endpoints\n  annotations:\n"
-        "    kpt.dev/config-injection: required\ndata:\n  db: example\n"
-    ),
-}
-BASE_NS = {"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: example\n"}
-POINT = "config.injection.ConfigMap.regional-endpoints"
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from custom_kinds import definition, open_version, readable
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
@@ -56,43 +57,7 @@ spec:
   logging: example
   authz: example
 """
-DEFINITION: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "serviceendpoints.config.bigco.com"},
-    "spec": {
-        "group": "config.bigco.com",
-        "scope": "Namespaced",
-        "names": {"plural": "serviceendpoints", "singular": "serviceendpoint", "kind": "ServiceEndpoints"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
-READABLE: Object = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {
-        "name": "injectable-endpoints",
-        "labels": {"config.porch.kpt.dev/aggregate-to-injectables": "true"},
-    },
-    "rules": [
-        {"apiGroups": ["config.bigco.com"], "resources": ["serviceendpoints"], "verbs": ["get", "list", "watch"]}
-    ],
-}
-"""Which kinds the controllers may read for injection is their administrator's to say."""
+DEFINITION = definition(open_version(), kind="ServiceEndpoints", plural="serviceendpoints", group="config.bigco.com")
 SITE: Object = {
     "db": "my-db-useast1.bigco.com",
     "logging": "logging.prod.cluster.local",
@@ -135,7 +100,7 @@ def remote(server: GitServer, name: str) -> Remote:
 def story(kubectl: Kubectl, register: Register, blueprints: Remote, deployments: Remote) -> Kubectl:
     """Two registered repositories, the first revision of a blueprint, and what is injected."""
     register(blueprints=blueprints, deployments=deployments, deployment=("deployments",))
-    kubectl.apply(DEFINITION, READABLE)
+    kubectl.apply(DEFINITION, readable("config.bigco.com", "serviceendpoints"))
     kubectl.ok("wait", "--for=condition=Established", "--timeout=20s", f"crd/{DEFINITION['metadata']['name']}")
     kubectl.apply(endpoints("useast1-endpoints", SITE))
     publish_blueprint(

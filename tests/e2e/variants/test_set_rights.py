@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from custom_kinds import readable
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
@@ -32,21 +33,8 @@ NAMED: Json = {"repositories": [{"name": "cluster-02"}]}
 def admin(porch_server: PorchProcess, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     """The administrator, who lets Machines be selected."""
     made = Kubectl(porch_server.kubeconfig, "default", str(tmp_path_factory.mktemp("cache")))
-    made.apply(selectable("machines"))
+    made.apply(readable("example.com", "machines"))
     return made
-
-
-def selectable(plural: str) -> Json:
-    """Build the role that lets objects of a kind be selected, as the guide says."""
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {
-            "name": f"selectable-{plural}",
-            "labels": {"config.porch.kpt.dev/aggregate-to-injectables": "true"},
-        },
-        "rules": [{"apiGroups": ["example.com"], "resources": [plural], "verbs": ["get", "list", "watch"]}],
-    }
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +107,7 @@ def test_a_kind_that_may_not_be_read_is_told_and_mended_by_the_right_alone(
     assert sets.pairs("sensors") == {}, "also not of the target that could be read"
     eventually(lambda: pairs_are(sets, "beside", "cluster-02/foo"), timeout=WAIT)
 
-    admin.apply(selectable("sensors"))
+    admin.apply(readable("example.com", "sensors"))
 
     eventually(lambda: pairs_are(sets, "sensors", "cluster-01/foo", "cluster-02/foo"), timeout=WAIT)
     eventually(lambda: condition_is(sets, "sensors", "Stalled", "False", "Valid"), timeout=WAIT)
@@ -131,9 +119,7 @@ def test_secrets_are_not_selected_whatever_a_role_says(
 ) -> None:
     name = f"secrets-{granted}".lower()
     if granted:
-        role = selectable("secrets")
-        role["rules"][0]["apiGroups"] = [""]
-        admin.apply(role)
+        admin.apply(readable("", "secrets"))
     sets.add(package_set(name, {"objectSelector": {"apiVersion": "v1", "kind": "Secret"}}))
 
     message = eventually(lambda: condition_is(sets, name, "Stalled", "True", "UnexpectedError"), timeout=WAIT)
