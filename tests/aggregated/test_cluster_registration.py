@@ -80,6 +80,14 @@ def test_events_about_revisions_are_events_of_the_cluster(
     eventually(told, timeout=PATIENCE)
 
 
+def test_a_watch_through_the_aggregator_is_kept_alive_by_bookmarks_and_ends_in_time(porch: PorchClient) -> None:
+    query = "?watch=true&allowWatchBookmarks=true&timeoutSeconds=5"
+
+    told = porch.request("GET", porch.path("packagerevisions") + query).body.splitlines()
+
+    assert {json.loads(line)["type"] for line in told} == {"BOOKMARK"}
+
+
 def test_a_watch_through_the_aggregator_shows_every_step(
     kubectl: Kubectl, porch: PorchClient, register: Register, empty_remote: Remote
 ) -> None:

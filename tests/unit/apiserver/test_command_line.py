@@ -46,6 +46,38 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
     assert result.stderr.strip().splitlines()[-1].startswith(f"porch: cannot listen on 127.0.0.1 port {port}")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variables", "says"),
+    [
+        (["--controllers"], {}, "run porch controllers beside it"),
+        (["--token-file", "tokens.csv"], {}, "its kube-apiserver knows the tokens"),
+        ([], {"PORCH_TLS_CERT_FILE": "tls.crt"}, "set both or none"),
+    ],
+    ids=["controllers", "tokens", "half a certificate"],
+)
+def test_what_a_server_of_a_cluster_has_no_use_for_is_refused(
+    arguments: list[str], variables: dict[str, str], says: str
+) -> None:
+    result = CliRunner().invoke(cli, ["serve", "--aggregated", *arguments], env=variables)
+
+    assert result.exit_code == EXIT_USAGE
+    assert says in result.stderr
+
+
+def test_a_server_without_its_cluster_says_what_to_name(tmp_path: Path) -> None:
+    nowhere = tmp_path / "no-kubeconfig"
+
+    # A process of its own, because serving takes over logging and signals.
+    command = [sys.executable, "-m", "apiserver", "serve", "--aggregated", "--kubeconfig", str(nowhere)]
+    result = subprocess.run(
+        [*command, "--data", str(tmp_path / "data")], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert result.returncode == EXIT_REFUSED
+    told = result.stderr.strip().splitlines()[-1]
+    assert told.startswith(f"porch: there is no kubeconfig {nowhere}; name a kubeconfig with --kubeconfig")
+
+
 def test_the_announcement_ends_with_what_to_type_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "with space"
 
