@@ -63,6 +63,40 @@ def history(name: str, namespace: str, kubeconfig: Path | None) -> None:
     _run(partial(_history, name), namespace, kubeconfig)
 
 
+@cli.command("preview-pv")
+@_on_cluster
+@click.option(
+    "-f",
+    "--filename",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the variant as it would be applied; default: the stored one.",
+)
+def preview_pv(name: str, filename: Path | None, namespace: str, kubeconfig: Path | None) -> None:
+    """Print what the variant NAME would make of the package that it keeps now, as a patch. Nothing is written.
+
+    Its context, pipeline and injections are compared with the files of its draft, or of what it published last.
+    """
+    from krm.cli.failures import reported_failures
+    from krm.cli.variant_preview import preview_variant
+
+    written = None
+    if filename is not None:
+        with reported_failures():
+            written = _variant_of(filename, name)
+    _run(partial(preview_variant, name, written), namespace, kubeconfig)
+
+
+def _variant_of(file: Path, name: str) -> Json:
+    from krm.cli.failures import CommandFailed
+    from krm.cli.object_folder import read_objects
+    from krm.variants.vocabulary import API_VERSION, KIND
+
+    for body in read_objects(file):
+        if (body["apiVersion"], body["kind"], body["metadata"]["name"]) == (API_VERSION, KIND, name):
+            return body
+    raise CommandFailed(f'{file}: there is no {KIND} "{name}" of {API_VERSION}')
+
+
 @cli.group()
 def tag() -> None:
     """Floating tags of package revisions, which variants can follow."""

@@ -1,8 +1,10 @@
 """``porch variants`` with a server, its controllers and a real Git remote: what reviewers see of a variant's drafts."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from git_server import GitServer
@@ -51,7 +53,9 @@ def printed(kubectl: Kubectl, *arguments: str) -> str:
     return done.stdout
 
 
-def test_reviewers_see_what_drafts_change_and_why_they_exist(kubectl: Kubectl, repositories: None) -> None:
+def test_reviewers_see_what_drafts_change_and_why_they_exist(
+    kubectl: Kubectl, repositories: None, tmp_path: Path
+) -> None:
     spec = {
         "upstream": {"repo": "blueprints", "package": "web"},
         "downstream": {"repo": "deployments", "package": "site"},
@@ -80,6 +84,18 @@ def test_reviewers_see_what_drafts_change_and_why_they_exist(kubectl: Kubectl, r
     assert "\n   size: small # for now\n" in change.stdout
     assert "README" not in change.stdout
 
+    ready_target(kubectl, "my-pv", target=second)
+    file = tmp_path / "my-pv.yaml"
+    context = {"packageContext": {"data": {"town": "ams"}}}
+    file.write_text(json.dumps({**kind, "spec": {**spec, "pipeline": {"mutators": [FUNCTION]}, **context}}))
+    as_it_is = variants(kubectl, "preview-pv", "my-pv")
+    assert (as_it_is.returncode, as_it_is.stdout) == (0, ""), as_it_is.stderr
+    as_it_would_be = variants(kubectl, "preview-pv", "my-pv", "-f", str(file))
+    assert as_it_would_be.stderr == f"{second} compared with what the variant makes of it\n"
+    assert "\n+  town: ams\n" in as_it_would_be.stdout
+    assert "settings.yaml" not in as_it_would_be.stdout
+    assert variants(kubectl, "diff", "my-pv").stdout == change.stdout, "nothing was written"
+
     heading, *rows = printed(kubectl, "history", "my-pv").splitlines()
     assert heading.split() == ["REVISION", "CREATED", "LIFECYCLE", "TRIGGER", "CHANGES", "DETAIL"]
     assert [row.split("   ")[0].strip() for row in rows] == [first, second]
@@ -91,7 +107,7 @@ def test_reviewers_see_what_drafts_change_and_why_they_exist(kubectl: Kubectl, r
 
 
 def test_a_variant_that_is_not_there_is_an_error(kubectl: Kubectl) -> None:
-    for command in ("diff", "history"):
+    for command in ("diff", "history", "preview-pv"):
         done = variants(kubectl, command, "nobody")
 
         assert (done.returncode, done.stdout) == (1, "")
