@@ -24,6 +24,10 @@ UNREAD_SECONDS = 75.0
 """Seconds a peer may leave what was written unread; longer than the application itself waits for one piece."""
 UNREAD_CHECK_SECONDS = 15.0
 """Seconds between two looks at such a peer."""
+MAX_BETWEEN = 8
+"""Certificates between a client's and its CA that are looked at."""
+_DER = 2
+"""What ``ssl`` calls the encoding of certificates as bytes."""
 FIELD_OVERHEAD = 4
 """Bytes a field has on the wire beside its name and value: colon, space, line end."""
 
@@ -166,4 +170,18 @@ class BoundedProtocol(HttpToolsProtocol):
 def _tls_extension(connection: ssl.SSLObject) -> dict[str, Any]:
     """Describe a connection as the ASGI TLS extension does, with what we know and anyone reads."""
     der = connection.getpeercert(binary_form=True)
-    return {"client_cert_chain": () if der is None else (ssl.DER_cert_to_PEM_cert(der),)}
+    if der is None:
+        return {"client_cert_chain": ()}
+    return {"client_cert_chain": tuple(map(ssl.DER_cert_to_PEM_cert, (der, *_between(connection, der))))}
+
+
+def _between(connection: ssl.SSLObject, own: bytes) -> list[bytes]:
+    """Return the certificates that the peer showed besides its own, to those of whom its CA is not the root.
+
+    Before Python 3.13 they are to be had from the object below alone; where that changed, there are none.
+    """
+    below = getattr(connection, "_sslobj", None)
+    shown = getattr(connection, "get_unverified_chain", None) or getattr(below, "get_unverified_chain", None)
+    certificates = (shown() if shown else None) or ()
+    chain = [one if isinstance(one, bytes) else one.public_bytes(_DER) for one in certificates]
+    return [der for der in chain if der != own][:MAX_BETWEEN]

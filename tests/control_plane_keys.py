@@ -52,6 +52,19 @@ class Authority:
         authority.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         return authority
 
+    def intermediate(self, name: str) -> "Authority":
+        """Make an authority that this one vouches for; write ``<name>.crt``."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = (
+            _builder(subject, self.certificate.subject, key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .sign(self.key, hashes.SHA256())
+        )
+        authority = Authority(self.folder, name, certificate, key)
+        authority.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        return authority
+
     @property
     def file(self) -> Path:
         """The authority's certificate."""

@@ -173,6 +173,14 @@ def test_certificates_of_users_name_them_and_their_groups(server: Proxied, keys:
     assert ask(server.connect(keys.clients.client("root", ("system:masters",))))[0] == 200
 
 
+def test_certificates_may_come_with_those_between_them_and_the_authority(server: Proxied, keys: Keys) -> None:
+    department = keys.clients.intermediate("department")
+    pair = department.client("bob", ("devs",))
+    pair.certificate.write_bytes(pair.certificate.read_bytes() + department.file.read_bytes())
+
+    assert user_in(ask(server.connect(pair))[1]) == "bob"
+
+
 def test_certificates_of_nobody_we_know_do_not_get_in(server: Proxied, keys: Keys) -> None:
     own = Authority(
         server.data,
