@@ -78,7 +78,7 @@ def cli(
     settings = _settings({"data": data, "database_url": database_url or None})
     diagnosis = Diagnosis()
     asked_for_host = data is not None or bool(database_url) or host_only
-    if asked_for_host or (settings.data / "porch.db").is_file():
+    if asked_for_host or _keeps_something(settings.data):
         from apiserver.host_findings import examine_host  # loads what reads databases, half a second
 
         asyncio.run(examine_host(settings, diagnosis))
@@ -87,6 +87,13 @@ def cli(
     for line in lines(diagnosis) if output == "text" else [document(diagnosis)]:
         click.echo(line)
     sys.exit(exit_code(diagnosis))
+
+
+def _keeps_something(data: Path) -> bool:
+    try:
+        return (data / "porch.db").is_file()
+    except OSError:  # it is not ours to look into
+        return False
 
 
 def _ask(

@@ -5,7 +5,10 @@ Works beside a running server and changes nothing: the database is read as of on
 """
 
 import asyncio
+import contextlib
 import datetime as dt
+import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -30,10 +33,20 @@ NO_SPACE: Final = 100 << 20
 WAIT_SECONDS: Final = 60.0
 """For a database that does not answer."""
 SECRETS: Final = "secrets"
+CLONES: Final = "clones"
+UPSTREAMS: Final = "upstreams"
+MOST_FILES: Final = 100_000
 
 
 async def examine_host(settings: Settings, diagnosis: Diagnosis) -> None:
     """Look at what a server keeps on this machine; what is found is added to ``diagnosis``."""
+    try:
+        await _examine(settings, diagnosis)
+    except OSError as error:
+        diagnosis.cannot_look(f"what the server keeps in {settings.data}: {error}")
+
+
+async def _examine(settings: Settings, diagnosis: Diagnosis) -> None:
     postgres = settings.database.startswith("postgres")
     if not postgres and not (settings.data / DATABASE).is_file():
         fix = "name the server's data directory with --data, or its database with --database-url"
@@ -42,7 +55,8 @@ async def examine_host(settings: Settings, diagnosis: Diagnosis) -> None:
         diagnosis.cannot_look(f"the database under {settings.data}")
         return
     if await asyncio.to_thread(settings.data.is_dir):
-        diagnosis.add("data", _of_folder(settings.data))
+        diagnosis.add("data", await asyncio.to_thread(lambda: [*_of_folder(settings.data)]))
+        diagnosis.add("clones", await asyncio.to_thread(lambda: [*_of_clones(settings.data / CLONES)]))
         diagnosis.add("certificates", _of_certificates(settings.data, dt.datetime.now(dt.UTC)))
     await _examine_database(settings, diagnosis, postgres=postgres)
 
@@ -50,16 +64,41 @@ async def examine_host(settings: Settings, diagnosis: Diagnosis) -> None:
 def _of_folder(data: Path) -> Iterator[Finding]:
     name = f"Data directory {data}"
     usage = shutil.disk_usage(data)
-    free = f"{usage.free >> 20} MiB of {usage.total >> 30} GiB are free"
-    if usage.free < NO_SPACE:
-        fix = "free space now: writes are refused when the disk is full; clones can be deleted while the server is stopped"
-        yield Finding(Severity.ERROR, name, f"its disk is full: {free}", fix)
-    elif usage.free < usage.total * LITTLE_SPACE:
-        yield Finding(
-            Severity.WARNING, name, f"its disk is nearly full: {free}", "free space, or give it a larger disk"
-        )
+    if usage.free < max(usage.total * LITTLE_SPACE, NO_SPACE):
+        yield _of_space(data, usage.free, usage.total)
     if data.stat().st_mode & 0o077:
         yield Finding(Severity.WARNING, name, "other users of this machine may look into it", f"chmod 700 {data}")
+
+
+def _of_space(data: Path, free: int, total: int) -> Finding:
+    name, clones = f"Data directory {data}", _size(data / CLONES) + _size(data / UPSTREAMS)
+    left = f"{free >> 20} MiB of {total >> 30} GiB are free, copies of remotes take {clones >> 20} MiB"
+    if free < NO_SPACE:
+        fix = "free space now: writes are refused when it is full; clones and upstreams can be deleted while the server is stopped"
+        return Finding(Severity.ERROR, name, f"its disk is full: {left}", fix)
+    return Finding(Severity.WARNING, name, f"its disk is nearly full: {left}", "free space, or give it a larger disk")
+
+
+def _of_clones(folder: Path) -> Iterator[Finding]:
+    """Find copies of remotes that cannot be used; each is fetched again when it is not there."""
+    for clone in sorted(folder.glob("*.git")):
+        try:
+            is_whole = (clone / "HEAD").read_bytes() != b"" and (clone / "objects").is_dir()
+        except OSError:
+            is_whole = False
+        if not is_whole:
+            fix = f"stop the server, rm -r {clone} and start it: the remote is fetched again"
+            yield Finding(Severity.WARNING, f"Clone {clone}", "is no whole repository, or cannot be read", fix)
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of all files below a folder, of the first hundred thousand at most."""
+    files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    size = 0
+    for one in itertools.islice(files, MOST_FILES):
+        with contextlib.suppress(OSError):  # it has gone meanwhile
+            size += one.lstat().st_size
+    return size
 
 
 def _of_certificates(data: Path, now: dt.datetime) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ Source: issue 9, part 6.
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -176,12 +177,14 @@ def test_a_server_that_does_not_answer_and_a_machine_without_a_kubeconfig(
 
 
 @pytest.fixture
-def files(porch_server: PorchProcess, register: Register, empty_remote: Remote, tmp_path: Path) -> Path:
-    """What a server keeps, with a Secret in it, and no server on it."""
-    register(deployments=empty_remote)
+def files(porch_server: PorchProcess, register: Register, namespace: str, empty_remote: Remote, tmp_path: Path) -> Path:
+    """What a server keeps, with a Secret and a clone in it, and no server on it."""
+    register(**{namespace: empty_remote})
     folder = tmp_path / "kept"
     command = [sys.executable, "-m", "apiserver", "backup", str(folder), "--data", str(porch_server.data)]
     subprocess.run(command, capture_output=True, timeout=60, check=True)
+    (clone,) = (porch_server.data / "clones").glob(f"{namespace}-*.git")
+    shutil.copytree(clone, folder / "clones" / clone.name)
     return folder
 
 
@@ -205,6 +208,12 @@ def test_each_trouble_of_a_data_directory_is_found(files: Path) -> None:
     assert "WARNING  Data directory" in open_folder.stdout
     assert f"fix: chmod 700 {files}" in open_folder.stdout
     files.chmod(0o700)
+
+    (clone,) = (files / "clones").iterdir()
+    (clone / "HEAD").unlink()
+    half_clone = on_host(files)
+    assert (half_clone.returncode, f"fix: stop the server, rm -r {clone}" in half_clone.stdout) == (1, True)
+    shutil.rmtree(clone)
 
     key = (files / "secret.key").read_bytes()
     (files / "secret.key").write_bytes(bytes(reversed(key)))

@@ -240,6 +240,22 @@ def test_another_version_of_porch() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [
+        ([condition("Available", "True")], []),
+        (
+            [condition("Available", "False", "MissingEndpoints")],
+            [("error", "not Available for 2d: MissingEndpoints: told")],
+        ),
+        ([], [("error", "not Available for 0s: Unknown: nobody has looked at it")]),
+    ],
+    ids=["available", "no endpoints", "new"],
+)
+def test_api_services(conditions: list[Json], told: list[tuple[str, str]]) -> None:
+    assert found([*server.of_api_service(body("APIService", *conditions), NOW)]) == told
+
+
 # --- what is printed --------------------------------------------------------------------------------
 
 
