@@ -1,5 +1,6 @@
 """Helm, unmodified, with the chart of the project; ``make controlplane`` builds it."""
 
+import functools
 import json
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +61,7 @@ class Helm:
 
     def template(self, *arguments: str) -> list[Object]:
         """Render the chart."""
-        return documents(self.ok("template", RELEASE, str(CHART), *OFFLINE, *arguments))
+        return documents(_rendered(self, arguments))
 
     def render(self, case: Path, **values: Any) -> list[Object]:
         """Render the chart with a file of values, and some more."""
@@ -76,8 +77,14 @@ def settings(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
+@functools.cache
+def _rendered(helm: Helm, arguments: tuple[str, ...]) -> str:
+    """Render once what many tests look at."""
+    return helm.ok("template", RELEASE, str(CHART), *OFFLINE, *arguments)
+
+
 def documents(text: str) -> list[Object]:
-    return [one for one in yaml.safe_load_all(text) if one]
+    return [one for one in yaml.load_all(text, Loader=yaml.CSafeLoader) if one]
 
 
 def of_kind(objects: Iterable[Object], kind: str) -> list[Object]:
