@@ -6,7 +6,7 @@ Source: ``variants.md`` 3.5, 3.6, 3.8, 6.2, 6.6, 6.7, 6.11 and I8.
 from dataclasses import dataclass, field
 from typing import Any
 
-from variant_model.client import CONTROLLER
+from variant_model.client import CONTROLLER, Faults
 from variant_model.porch import VARIANTS, PorchModel, copied
 
 from krm.meta.conditions import find_condition
@@ -34,6 +34,7 @@ class Ledger:
 
     porch: PorchModel
     people: People
+    faults: Faults
     pairs: dict[str, Pair] = field(default_factory=dict)
     """Of the variants of sets that were there, by UID."""
     superfluous: set[str] = field(default_factory=set)
@@ -43,6 +44,7 @@ class Ledger:
     paused: dict[str, Json] = field(default_factory=dict)
     """Specs of the variants that people have paused, by UID."""
     _writes: int = 0
+    _finished: int = 0
     _checked: int = -1
 
     def check(self) -> None:
@@ -70,11 +72,14 @@ class Ledger:
         return [one for one in self.porch.all(VARIANTS) if not _set_of(one)]
 
     def _check_writes(self) -> None:
-        """Nothing but variants and the status of sets is written."""
+        """Nothing but variants and the status of sets is written, and nothing is deleted that a guard is known to keep."""
         new, self._writes = self.porch.writes[self._writes :], len(self.porch.writes)
+        is_late, self._finished = self._finished != self.faults.finished, self.faults.finished
+        now = set_of(self.porch)
         for write in new:
             if write.by == CONTROLLER:
                 assert (write.plural, write.subresource) in {(VARIANTS, ""), (SETS, "status")}, write
+                assert write.verb != "delete" or is_late or not _keeps_all(now), f"{write} against {now}"
 
     def _check_others(self) -> None:
         """What people made themselves or have paused stays as it is; that its controller tells of it is no change here."""
@@ -143,6 +148,15 @@ def check_end(porch: PorchModel, people: People) -> None:
         return
     _check_variants(porch, now, asked, match)
     assert (ready.get("status") == "True") == (not reason), (ready, reason)
+
+
+def _keeps_all(one: Json | None) -> bool:
+    """Tell whether nothing of a set may be deleted, and its controller has seen that."""
+    if one is None or (one["spec"].get("guards") or {}).get("maxDeletions") != 0:
+        return False
+    meta = one["metadata"]
+    allowed = (meta.get("annotations") or {}).get(ALLOW_DELETIONS) == str(meta["generation"])
+    return not allowed and (one.get("status") or {}).get("observedGeneration") == meta["generation"]
 
 
 def _best_effort(one: Json) -> bool:

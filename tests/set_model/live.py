@@ -61,7 +61,7 @@ class LiveSets(LiveProcess):
         super().__init__(seed)
         self.people = People(self.porch)
         self.people.prepare()
-        self.ledger = Ledger(self.porch, self.people)
+        self.ledger = Ledger(self.porch, self.people, self.faults)
         self.surroundings = Surroundings(self.porch, self.people, self.luck.random)
 
     client_class = SetClient
@@ -84,7 +84,8 @@ class LiveSets(LiveProcess):
         check_end(self.porch, self.people)
 
 
-async def _others_work(live: LiveSets) -> None:
+async def others_work(live: LiveSets) -> None:
+    """Let everybody else do what there is to do, until cancelled."""
     while True:
         await asyncio.sleep(live.luck.random.choice((0.05, 0.2, 1.0)))
         while not live.surroundings.work():
@@ -93,7 +94,7 @@ async def _others_work(live: LiveSets) -> None:
 
 
 async def _play(live: LiveSets, script: Sequence[tuple[float, Step | None]]) -> None:
-    others = asyncio.create_task(_others_work(live))
+    others = asyncio.create_task(others_work(live))
     await play(live, script)
     await _repaired(live)
     others.cancel()

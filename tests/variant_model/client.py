@@ -47,6 +47,8 @@ class Faults:
     asked: int = 0
     late: deque[tuple[int, Callable[[], object]]] = field(default_factory=deque)
     """Requests that the server is still busy with: when each is done, and what it does."""
+    finished: int = 0
+    """How many of them it has done."""
 
     def next(self) -> Fault | None:
         """Let happen what happens before the next request; return what becomes of it."""
@@ -61,6 +63,7 @@ class Faults:
     def finish_one(self) -> None:
         """Do what the server was busy with; its author does not hear of a refusal."""
         _, work = self.late.popleft()
+        self.finished += 1
         with suppress(StatusError):
             work()
 

@@ -253,6 +253,18 @@ class Live(LiveProcess):
 async def play(live: LiveProcess, script: Sequence[tuple[float, Step | None]]) -> None:
     """Play a script, let everything come to rest, and check that it stays there."""
     live.start()
+    await perform(live, script)
+    await come_to_rest(live)
+    check(live)
+    await stays(live, live.resync)
+    await live.stop()
+    await stays(live, live.start)
+    await live.stop()
+    check(live)
+
+
+async def perform(live: LiveProcess, script: Sequence[tuple[float, Step | None]]) -> None:
+    """Let users do what the script says, while everything may fail."""
     for pause, step in script:
         await asyncio.sleep(pause)
         if step is None:
@@ -261,16 +273,14 @@ async def play(live: LiveProcess, script: Sequence[tuple[float, Step | None]]) -
         else:
             live.does(step)
             live.check()
+
+
+async def come_to_rest(live: LiveProcess) -> None:
+    """Let nothing fail any more, and wait until everything is done."""
     live.luck.calm = True
     await asyncio.sleep(REST)
     live.faults.finish()
     await asyncio.sleep(REST)
-    check(live)
-    await stays(live, live.resync)
-    await live.stop()
-    await stays(live, live.start)
-    await live.stop()
-    check(live)
 
 
 async def stays(live: LiveProcess, begin: Callable[[], None]) -> None:
