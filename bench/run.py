@@ -14,6 +14,7 @@ from pathlib import Path
 import kube_api
 import many_repositories
 import measurements as m
+import set_rendering
 import stress_rows
 import variant_sets
 import variants
@@ -185,8 +186,10 @@ class Bench:
 
     def sets(self) -> list[Row]:
         """One package fanned out by a PackageVariantSet to a thousand repositories."""
-        load = variant_sets.SHORT if self._sizes is m.SHORT else variant_sets.FULL
-        return variant_sets.rows(self._start, self._git, self._folder, load)
+        short = self._sizes is m.SHORT
+        rows = set_rendering.rows(set_rendering.SHORT if short else set_rendering.FULL)
+        load = variant_sets.SHORT if short else variant_sets.FULL
+        return [*rows, *variant_sets.rows(self._start, self._git, self._folder, load)]
 
 
 def main() -> int:
