@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from apiserver.database_snapshot import database_place
 from apiserver.settings import Settings
 from storage.interfaces import StoreUnavailable
 from storage.sql import alembic_run
@@ -49,7 +50,7 @@ class Standing:
 
 def standing(settings: Settings) -> Standing:
     """Look at a database and change nothing. Raises StoreUnavailable."""
-    return Standing(current_revision(_target(settings)), tuple(alembic_run.steps()))
+    return Standing(current_revision(database_place(settings)), tuple(alembic_run.steps()))
 
 
 def take_up(settings: Settings) -> Standing:
@@ -62,7 +63,7 @@ def take_up(settings: Settings) -> Standing:
         OSError: the data directory cannot be made.
     """
     with _alone(settings):
-        upgrade(_target(settings))
+        upgrade(database_place(settings))
     return standing(settings)
 
 
@@ -87,24 +88,20 @@ def take_down(settings: Settings, revision: str) -> Standing:
         lower = ", ".join(names[: names.index(now.current) + 1])
         raise CannotMigrate(f"{revision[:40]!r} is no schema below {now.current}; there are {lower}")
     with _alone(settings):
-        downgrade(_target(settings), revision)
+        downgrade(database_place(settings), revision)
     return standing(settings)
 
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
     """Keep servers from opening a SQLite file meanwhile; PostgreSQL has a lock of its own for migrations."""
-    target = _target(settings)
+    target = database_place(settings)
     if isinstance(target, Path):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(target):
             yield
     else:
         yield
-
-
-def _target(settings: Settings) -> str | Path:
-    return settings.database if settings.database.startswith("postgres") else settings.data / "porch.db"
 
 
 def described(now: Standing) -> str:

@@ -5,6 +5,7 @@ What a client could not create is not taken over either. Source: ``kube-api.md``
 
 import copy
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from apiserver.machinery.definition import Definition
@@ -43,6 +44,7 @@ class Unfit(Exception):
     """An object cannot be stored; the message says which of its fields is wrong."""
 
 
+@cache
 def storable() -> Mapping[tuple[str, str], Definition]:
     """Return the kinds that are taken over as they are, by apiVersion and kind."""
     kinds = [

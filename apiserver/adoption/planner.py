@@ -166,9 +166,8 @@ class Planner:
         for problem in discovery.problems:
             self._plan.note(about, f"Git holds what is passed over: {problem}")
         compared = await self._compare(repository, planned, discovery)
-        await asyncio.to_thread(
-            shutil.rmtree, repository.folder, ignore_errors=True
-        )  # a thousand of them would fill the disk
+        # A thousand clones would fill the disk.
+        await asyncio.to_thread(shutil.rmtree, repository.folder, ignore_errors=True)
         return compared
 
     def _registration(self, settings: RepositorySettings) -> RepositoryPlan | None:

@@ -14,18 +14,16 @@ from apiserver.adoption.objects import SECRET, register_all
 from apiserver.adoption.plan import Plan
 from apiserver.adoption.planner import Planner, Wishes
 from apiserver.adoption.source import Source
-from apiserver.database_snapshot import snapshot_of
+from apiserver.database_snapshot import database_place, snapshot_of, store_at
 from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
 from apiserver.engine.remote_access import RemoteAccess
 from apiserver.packages import remote_access_options
 from apiserver.resources.reading import index_of, resource_key
 from apiserver.settings import Settings
-from apiserver.standalone import create_store
 from storage.interfaces import StaleWrite, StoreUnavailable
-from storage.sealing import KEY_BYTES, Sealer
-from storage.sql.migrate import current_revision, is_current, upgrade, upgrade_aside
+from storage.sealing import KEY_BYTES, Sealer, load_or_create_key
+from storage.sql.migrate import current_revision, is_current, upgrade
 from storage.sql.schema import REVISION
-from storage.sql.sqlite import sqlite_database
 from storage.watchcache.store import WatchedStore
 
 THREADS: Final = 4
@@ -67,8 +65,9 @@ async def apply(settings: Settings, plan: Plan) -> None:
         StoreUnavailable: the database cannot be written; a server has its SQLite file open, for one.
     """
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    await asyncio.to_thread(upgrade_aside, _database(settings))
-    store = create_store(settings)
+    target = database_place(settings)
+    await asyncio.to_thread(upgrade, target)
+    store = store_at(target, Sealer(load_or_create_key(settings.secret_key)))
     for resource in {mutation.key.resource for mutation in plan.mutations}:
         store.register(resource, lambda _body: ({}, ()), sealed=resource == resource_key(SECRET))
     await store.start()
@@ -99,7 +98,7 @@ async def _opened(settings: Settings, folder: Path) -> AsyncIterator[_Target]:
 
 async def _current(settings: Settings, folder: Path) -> WatchedStore:
     """Return a store of what the new server holds; an empty one where there is no database yet."""
-    revision = await asyncio.to_thread(current_revision, _database(settings))
+    revision = await asyncio.to_thread(current_revision, database_place(settings))
     if revision is None:
         return await _scratch(folder / "empty.db")
     if not is_current(revision):
@@ -110,14 +109,10 @@ async def _current(settings: Settings, folder: Path) -> WatchedStore:
 async def _scratch(path: Path) -> WatchedStore:
     """Return a store of its own that nobody sees, with a key that nobody keeps."""
     await asyncio.to_thread(upgrade, path)
-    return WatchedStore(sqlite_database(path), Sealer(os.urandom(KEY_BYTES)))
+    return store_at(path, Sealer(os.urandom(KEY_BYTES)))
 
 
 def _register(store: WatchedStore, index: PackageIndex) -> None:
     register_all(store)
     store.register(RESOURCE, revision_fields)
     store.observe(RESOURCE, index.observe)
-
-
-def _database(settings: Settings) -> str | Path:
-    return settings.database if settings.database.startswith("postgres") else settings.data / "porch.db"

@@ -16,6 +16,7 @@ from kubectl import Kubectl
 from old_installation import ADDRESS, NAMESPACE, OldInstallation, make_remotes, metadata_of
 from porch_process import PorchProcess
 
+pytestmark = pytest.mark.timeout(600)  # commands and servers start one after the other
 Json = dict[str, Any]
 TIMEOUT = 180.0
 """Seconds for one command; alone it takes three."""
