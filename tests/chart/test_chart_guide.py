@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from chart_rendering import HELM, NAMESPACE, ROOT, Done, built
+from chart_rendering import HELM, HELM_4, NAMESPACE, ROOT, Done, built
 from control_plane import PROGRAM, ControlPlane
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
@@ -37,11 +37,13 @@ def cluster(control_plane: ControlPlane) -> Kubectl:
     return Kubectl(control_plane.kubeconfig, NAMESPACE)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder in which the project's paths mean what they mean at its root."""
+@pytest.fixture(params=[HELM, HELM_4], ids=lambda program: program.name)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a folder in which the project's paths mean what they mean at its root, and ``bin/helm`` is one of two Helms."""
     for name in ("charts", "deploy"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "helm").symlink_to(built(request.param))
     return tmp_path
 
 
@@ -54,7 +56,7 @@ def type_in(commands: str, cluster: Kubectl, folder: Path) -> Done:
     environment = {
         "HOME": str(folder),
         "KUBECONFIG": str(cluster.kubeconfig),
-        "PATH": os.pathsep.join([str(HELM.parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
     }
     done = subprocess.run(
         ["sh", "-euc", commands],
@@ -121,8 +123,10 @@ def test_a_release_is_installed_upgraded_and_removed_as_the_guide_says(cluster: 
     assert len(cluster.ok(*definitions).split()) == 3
     type_in(rest, cluster, folder)
     assert cluster.ok(*definitions) == ""
+    cluster.ok("delete", "namespace", NAMESPACE, timeout=SECONDS)
 
 
+@pytest.mark.parametrize("folder", [HELM], indirect=True, ids=["none"])
 def test_without_helm_the_manifests_and_a_certificate_of_ones_own_do(cluster: Kubectl, folder: Path) -> None:
     (commands,) = blocks("raw")
 
