@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Literal, Protocol
 
-from storage.turns import Claim, TakenTurn, Turn
+from storage.turns import Replicated, Turn
 
 Json = dict[str, Any]
 
@@ -333,7 +333,7 @@ Observer = Callable[[Event], None]
 """Called in the event loop for every applied event, in order; must be quick and must not raise."""
 
 
-class ObjectStore(Protocol):
+class ObjectStore(Replicated, Protocol):
     """Every object of the server: one log, one watch cache per registered resource.
 
     Reads are served from memory and see every write that this process has acknowledged. Resources are
@@ -440,22 +440,6 @@ class ObjectStore(Protocol):
             OutcomeUnknown: the database went away meanwhile.
             StoreUnavailable: the database refused; nothing was written.
         """
-        ...
-
-    def turn(self, key: str) -> TakenTurn:
-        """Wait for the turn at ``key`` among all replicas; while it is held, memory shows what was committed before.
-
-        Free and without waiting where a process has its database for itself. See :mod:`storage.turns`.
-        """
-        ...
-
-    def claim(self, key: str) -> Claim:
-        """Take ``key`` unless another replica has it; entering says whether it is ours. See :mod:`storage.turns`."""
-        ...
-
-    @property
-    def shared(self) -> bool:
-        """Whether other replicas may write to the same database."""
         ...
 
     @property

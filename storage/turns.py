@@ -45,6 +45,26 @@ Claim = AbstractAsyncContextManager[bool]
 """Takes something at once, or not: entering says whether no other replica has it. Given up at the end."""
 
 
+class Replicated(Protocol):
+    """Something that several processes may write to, and agree about."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other replicas may write to the same database."""
+        ...
+
+    def turn(self, key: str) -> TakenTurn:
+        """Wait for the turn at ``key`` among all replicas; free and without waiting in a process that is alone.
+
+        What the store shows from memory is then as new as the turn.
+        """
+        ...
+
+    def claim(self, key: str) -> Claim:
+        """Take ``key`` unless another replica has it. A process must not claim what it holds."""
+        ...
+
+
 class _Alone:
     """The turn of a process that has its database for itself."""
 

@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanContext
 
 from apiserver.engine.engine_metrics import EngineMetrics
 from apiserver.engine.log_context import enter_background
+from apiserver.engine.push_outcomes import not_begun, unavailable, unrecorded
 from apiserver.engine.push_refusals import PushRefusals, refusal
 from apiserver.engine.registered import RegisteredRepository
 from krm.meta.errors import Conflict, InternalError, NotFound, ResourceName, ServiceUnavailable, StatusError
@@ -226,7 +227,7 @@ class RemoteQueue:
                         await self._push_or_tell(batch)
             except StoreUnavailable as error:
                 for waiting in self._next_batch():
-                    waiting.fail(not_begun(waiting.job, error))
+                    waiting.fail(not_begun(waiting.job.name, error))
             self._tidy()
 
     def _next_batch(self) -> list[_Waiting]:
@@ -288,9 +289,9 @@ class RemoteQueue:
             if isinstance(error, AuthenticationFailed):
                 self._refuse(waiting, error)
             elif isinstance(error, GitError):
-                waiting.fail(unavailable(self._repository, error))
+                waiting.fail(unavailable(self._repository.settings.name, error))
             else:
-                waiting.fail(unrecorded(waiting.job, error))
+                waiting.fail(unrecorded(waiting.job.name, error))
 
     def _doubt(self) -> None:
         """Have everything compared soon: the remote may have what the log does not know."""
@@ -300,7 +301,7 @@ class RemoteQueue:
     def _refuse(self, waiting: _Waiting, error: PushRejected | AuthenticationFailed) -> None:
         """Fail a job whose push the remote refused; a remote that is merely busy will take it later."""
         if isinstance(error, PushRejected) and error.transient:
-            waiting.fail(unavailable(self._repository, error))
+            waiting.fail(unavailable(self._repository.settings.name, error))
             return
         self._refusals.refused(waiting.job.name, error)
         waiting.fail(refusal(self._repository, waiting.job.name, error))
@@ -379,7 +380,7 @@ class RemoteQueue:
             except StatusError as error:
                 refused.append((waiting, error))
             except GitError as error:  # its own content cannot be read; the others need not suffer for it
-                refused.append((waiting, unavailable(repository, error)))
+                refused.append((waiting, unavailable(repository.settings.name, error)))
             else:
                 planned.append(waiting)
         updates = view.updates()
@@ -418,7 +419,7 @@ class RemoteQueue:
         except (StatusError, StoreUnavailable) as error:
             self._doubt()
             log.warning("a push waits to be recorded", job=waiting.job.name, problem=str(error))
-            waiting.fail(unrecorded(waiting.job, error))
+            waiting.fail(unrecorded(waiting.job.name, error))
         except Exception:
             self._doubt()
             log.exception("recording a push failed", repository=self._repository.settings.key, job=waiting.job.name)
@@ -426,26 +427,3 @@ class RemoteQueue:
             waiting.fail(InternalError.because(why))
         else:
             waiting.succeed()
-
-
-def unavailable(repository: RegisteredRepository, error: GitError) -> ServiceUnavailable:
-    """Say that the remote could not be worked with, and what that means for the request."""
-    name = repository.settings.name
-    outcome = "Nothing was changed"
-    if isinstance(error, RemoteUnavailable) and error.outcome_unknown:
-        outcome = "The connection broke during the push; the next sync shows whether it arrived"
-    return ServiceUnavailable(
-        f'the Git remote of repository "{name}" cannot be used: {error}. {outcome}; '
-        "try again when the repository's Ready condition is True"
-    )
-
-
-def unrecorded(job: PushJob, error: StatusError | StoreUnavailable) -> ServiceUnavailable:
-    """Say that the log could not be written, and that nobody can tell from that what the remote has."""
-    why = f"{job.name} may be in its Git remote already, but the database cannot be used now: {error}"
-    return ServiceUnavailable(f"{why}. The next sync shows what arrived; read it again, then try again", retry_after=1)
-
-
-def not_begun(job: PushJob, error: StoreUnavailable) -> ServiceUnavailable:
-    """Say that nothing of a job was sent anywhere."""
-    return ServiceUnavailable(f"{job.name}: {error}. Nothing was changed; try again", retry_after=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from storage.interfaces import LogRow, Mutation, NotOurTurn, ObjectKey, Outbox, OutboxChange, StaleWrite
-from storage.turns import Claim, TakenTurn, Turn
+from storage.turns import Replicated, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,11 @@ class StateQuery:
     namespace: str | None = None
 
 
-class LogDatabase(Outbox, Protocol):
+class LogDatabase(Outbox, Replicated, Protocol):
     """An append-only log of objects with compare-and-swap, and the outbox beside it.
 
     Every method raises :class:`StoreUnavailable` when the database cannot do its work now.
     """
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes may write to it too."""
-        ...
 
     async def open(self, on_commit: Callable[[], None]) -> None:
         """Connect. ``on_commit`` is called in the event loop when another process may have committed."""
@@ -99,14 +94,6 @@ class LogDatabase(Outbox, Protocol):
         Raises:
             OutcomeUnknown: the connection broke, and nobody can tell whether the batch was written.
         """
-        ...
-
-    def turn(self, key: str) -> TakenTurn:
-        """Wait for this process's turn at ``key``; see :mod:`storage.turns`."""
-        ...
-
-    def claim(self, key: str) -> Claim:
-        """Take ``key`` unless another process has it. A process must not claim what it holds."""
         ...
 
     async def marks(self) -> Marks:

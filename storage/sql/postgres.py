@@ -38,6 +38,8 @@ from storage.sql.statements import (
 )
 from storage.turns import Claim, TakenTurn
 
+OLDEST_SERVER = 14
+"""Major version; the first that has ``idle_session_timeout``."""
 READERS = 4
 COMPACT_BATCH = 1000
 """Rows deleted per transaction (``kube-api.md`` 5.4)."""
@@ -92,12 +94,25 @@ class PostgresDatabase:
                 # Readers leave nothing behind in a session; the default reset would cost a round trip per read.
                 reset=_leave_as_it_is,
             )
+        await self._check_version()
         await self.marks()
         listening = asyncio.Event()
         self._listening = asyncio.create_task(self._listen(on_commit, listening), name="log listener")
         with unavailable():
             async with asyncio.timeout(CONNECT_SECONDS):
                 await listening.wait()
+
+    async def _check_version(self) -> None:
+        """Refuse a server that cannot end the sessions of replicas that are paused. Raises StoreUnavailable."""
+        with unavailable():
+            async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
+                version = connection.get_server_version()
+        if version.major < OLDEST_SERVER:
+            await self._pool.close()
+            self._pool = None
+            raise StoreUnavailable(
+                f"the database server is PostgreSQL {version.major}; {OLDEST_SERVER} or newer is needed"
+            )
 
     async def close(self) -> None:
         """Close every connection."""

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,7 +103,12 @@ class PostgresTurns:
             NotOurTurn: another replica keeps it for longer than ``seconds``.
             StoreUnavailable: the database cannot be reached.
         """
-        async with self._locally(key):
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(seconds):
+                    await held.enter_async_context(self._locally(key))
+            except TimeoutError:
+                raise NotOurTurn(f"this server has been working with {key} for {seconds:.0f} s; try again") from None
             session, epoch, moved = await self._take(key, seconds)
             taken = _Taken(key, session, epoch, moved, lambda turn: self._retake(turn, seconds))
             try:

@@ -79,6 +79,8 @@ class SplitBrain:
         package = f"split-{seed}"
         with closing(other.client()) as client, ThreadPoolExecutor(1) as pool:
             names = self._proposals(client, package, same=same)
+            # Or the push that is held would be the one of their branches.
+            eventually(lambda: self._proposed_in_git(package, len(names)), SLOW)
             with paused_at_next_push(self.server, sleeper, done=done) as pause:
                 asleep = pool.submit(_approve, sleeper, names[0])
                 assert pause.begun.wait(SLOW), "the replica never pushed"
@@ -107,6 +109,12 @@ class SplitBrain:
             names.append(str(made.object["metadata"]["name"]))
             assert client.propose(names[-1]).code == 200
         return names
+
+    def _proposed_in_git(self, package: str, count: int) -> None:
+        path = self.server.root / f"{self.repository}.git"
+        branches = run_git(path, "for-each-ref", "--format=%(refname)", f"refs/heads/proposed/{package}/").splitlines()
+        drafts = run_git(path, "for-each-ref", "--format=%(refname)", f"refs/heads/drafts/{package}/")
+        assert (len(branches), drafts) == (count, "")
 
     def _approve_awake(self, client: PorchClient, name: str) -> Answer:
         """Approve at the replica that is awake, again as long as it is told to try again."""

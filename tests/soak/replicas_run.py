@@ -66,9 +66,9 @@ def _rounds(replicas: ReplicaSet, server: GitServer, seeds: range) -> list[str]:
     for seed in seeds:
         try:
             story.round(seed)
-        except AssertionError as error:
+        except (AssertionError, OSError) as error:
             failed.append(f"round {seed}")
-            print(f"FAILED round {seed}: {error}", flush=True)
+            print(f"FAILED round {seed}: {error!r}", flush=True)
     seen = ", ".join(f"{count} × {what}" for what, count in sorted(story.seen.items()))
     print(f"{len(seeds)} pauses inside a publish in {time.monotonic() - began:.0f} s: {seen}", flush=True)
     return failed
