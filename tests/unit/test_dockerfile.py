@@ -126,7 +126,7 @@ def installed(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-COMMANDS = (["--help"], ["serve", "--help"], ["controllers", "--help"], ["backup", "--help"], ["fn", "--help"])
+COMMANDS = (["--help"], ["serve", "--help"], ["controllers", "--help"], ["migrate", "--help"], ["fn", "--help"])
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
