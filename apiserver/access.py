@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import structlog
 from starlette.routing import Route
 
 from apiserver.auth.audit import AuditLog, Level
-from apiserver.auth.audit_log import AuditLogFile
 from apiserver.auth.authenticate import CertificateAuthenticator
 from apiserver.auth.authorizer import AlwaysAllow, Authorizer, enforced
 from apiserver.auth.bearer import BearerTokens, TokenKind
@@ -34,6 +32,7 @@ from apiserver.resources.rbac.guarded import guarded_kinds
 from apiserver.resources.rbac.reconciliation import reconcile_defaults
 from apiserver.resources.token_requests import TokenRequests, live_uid
 from apiserver.settings import Authorization, Settings
+from apiserver.wiring import audit_log_file
 from storage.interfaces import ObjectStore
 
 log = structlog.get_logger()
@@ -75,7 +74,7 @@ class Access:
             Served(SelfSubjectReviews()),
         ]
         self.account_subresources: Mapping[str, Resource] = {"token": TokenRequests(store, accounts, tokens.audiences)}
-        self._audit_file = None if settings.audit_log is None else _audit_file(settings, settings.audit_log)
+        self._audit_file = audit_log_file(settings)
         self.audit: AuditTrail | None = (
             None if self._audit_file is None else AuditLog(self._audit_file, Level(settings.audit_level))
         )
@@ -107,10 +106,6 @@ class Access:
     def background(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         """What runs as long as the server does."""
         return [self._aggregation.run]
-
-
-def _audit_file(settings: Settings, path: Path) -> AuditLogFile:
-    return AuditLogFile(path, max_bytes=settings.audit_log_max_size, backups=settings.audit_log_backups)
 
 
 def _lets_anonymous_in(settings: Settings) -> bool:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from apiserver.auth.audit import AuditLog, Level
-from apiserver.auth.audit_log import AuditLogFile
 from apiserver.auth.authenticate import CertificateAuthenticator
 from apiserver.auth.bearer import BearerTokens
 from apiserver.auth.chain import AuthenticatorChain
@@ -14,6 +13,7 @@ from apiserver.cluster.authentication import FollowedTrust
 from apiserver.machinery.access import AuditTrail, Authenticator, Authorize, Impersonate
 from apiserver.machinery.metrics import Metrics
 from apiserver.settings import Settings
+from apiserver.wiring import audit_log_file
 from krm.client.client import KubeClient
 from krm.client.resources import Resource
 
@@ -49,12 +49,7 @@ class ClusterAccess:
         self.authenticator: Authenticator = HeadersForgotten(chain, lambda: self.trust.current)
         self.authorize: Authorize = ReviewedAccess(review_access).authorize
         self.impersonate: Impersonate = impersonation(self.authorize)
-        path = settings.audit_log
-        self._audit_file = (
-            None
-            if path is None
-            else AuditLogFile(path, max_bytes=settings.audit_log_max_size, backups=settings.audit_log_backups)
-        )
+        self._audit_file = audit_log_file(settings)
         self.audit: AuditTrail | None = (
             None if self._audit_file is None else AuditLog(self._audit_file, Level(settings.audit_level))
         )

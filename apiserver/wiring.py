@@ -1,4 +1,4 @@
-"""What both composition roots wire alike: the store's database, metrics, limits, and what a wired server is."""
+"""What both composition roots wire alike: the store's database, metrics, limits, the audit log, and what a wired server is."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
+from apiserver.auth.audit_log import AuditLogFile
 from apiserver.machinery.in_flight import Limits
 from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served
@@ -62,6 +63,13 @@ def limits(settings: Settings) -> Limits:
         watches=settings.max_watches,
         package_wait_seconds=settings.request_timeout / 4,
     )
+
+
+def audit_log_file(settings: Settings) -> AuditLogFile | None:
+    """Return the file of the audit log, if there is to be one; it is opened by its ``start``."""
+    if settings.audit_log is None:
+        return None
+    return AuditLogFile(settings.audit_log, max_bytes=settings.audit_log_max_size, backups=settings.audit_log_backups)
 
 
 def create_metrics(store: WatchedStore) -> Metrics:
