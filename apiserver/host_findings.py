@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from apiserver.auth.certificates import Files
-from apiserver.database_snapshot import snapshot_of
+from apiserver.database_snapshot import database_place, snapshot_of
 from apiserver.settings import Settings
 from krm.cli.doctor.finding import MOST, Diagnosis, Finding, Severity
 from krm.cli.doctor.server import of_certificate
@@ -121,7 +121,7 @@ async def _examine_database(settings: Settings, diagnosis: Diagnosis, *, postgre
     name = f"Database {'PostgreSQL' if postgres else settings.data / DATABASE}"
     try:
         async with asyncio.timeout(WAIT_SECONDS):
-            schema = await asyncio.to_thread(current_revision, _target(settings, postgres=postgres))
+            schema = await asyncio.to_thread(current_revision, database_place(settings))
     except (StoreUnavailable, TimeoutError) as error:
         why = str(error) or f"no answer within {WAIT_SECONDS:g} s"
         fix = (
@@ -139,10 +139,6 @@ async def _examine_database(settings: Settings, diagnosis: Diagnosis, *, postgre
     diagnosis.add("keys", key)
     if not key:
         await _examine_contents(settings, name, diagnosis)
-
-
-def _target(settings: Settings, *, postgres: bool) -> str | Path:
-    return settings.database if postgres else settings.data / DATABASE
 
 
 def _of_schema(name: str, schema: str | None) -> Iterator[Finding]:
