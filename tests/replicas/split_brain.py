@@ -9,10 +9,12 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from eventually import eventually
 from git_server import GitServer, run_git
@@ -30,11 +32,17 @@ class Pause:
     """A replica stopped while its push is at the Git server, which holds the push until it is let go."""
 
     replica: PorchProcess
+    hooks: list[Any]
+    meant: Callable[[], bool]
+    """Whether a push is the publish, and not that of a branch whose answer is still on its way."""
     begun: threading.Event = field(default_factory=threading.Event)
     let_go: threading.Event = field(default_factory=threading.Event)
 
     def hold(self) -> None:
         """Stop the replica, then keep its push; called by the Git server."""
+        if not self.meant():
+            self.hooks.append(self.hold)
+            return
         os.kill(self.replica.pid, signal.SIGSTOP)
         self.begun.set()
         self.let_go.wait(SLOW)
@@ -45,10 +53,11 @@ class Pause:
 
 
 @contextmanager
-def paused_at_next_push(server: GitServer, replica: PorchProcess, *, done: bool) -> Iterator[Pause]:
+def paused_at_publish(server: GitServer, replica: PorchProcess, path: Path, *, done: bool) -> Iterator[Pause]:
     """Stop ``replica`` at the next push: before the remote has it, or with ``done`` after it, before the answer."""
-    pause = Pause(replica)
+    tags = run_git(path, "tag")
     hooks = server.faults.after_push if done else server.faults.before_push
+    pause = Pause(replica, hooks, lambda: not done or run_git(path, "tag") != tags)
     hooks.append(pause.hold)
     try:
         yield pause
@@ -81,7 +90,8 @@ class SplitBrain:
             names = self._proposals(client, package, same=same)
             # Or the push that is held would be the one of their branches.
             eventually(lambda: self._proposed_in_git(package, len(names)), SLOW)
-            with paused_at_next_push(self.server, sleeper, done=done) as pause:
+            path = self.server.root / f"{self.repository}.git"
+            with paused_at_publish(self.server, sleeper, path, done=done) as pause:
                 asleep = pool.submit(_approve, sleeper, names[0])
                 assert pause.begun.wait(SLOW), "the replica never pushed"
                 others = self._approve_awake(client, names[-1])
