@@ -25,7 +25,7 @@ from apiserver.machinery.rest import (
 )
 from apiserver.resources.objects import NamespaceCheck
 from apiserver.resources.porch import package_revision_definition
-from apiserver.resources.reading import item_or_404, list_entries, open_watch
+from apiserver.resources.reading import item_or_404, list_entries, open_watch, storage_errors
 from apiserver.resources.revision_metadata import check_metadata, checked, warn_of_finalizers
 from apiserver.resources.revision_ownership import recorded, without_bypass
 from apiserver.resources.revision_selectors import select_revisions
@@ -77,7 +77,8 @@ class PackageRevisions:
     async def create(self, scope: Scope, wanted: Json, options: WriteOptions) -> Item:
         """Create a draft; the name is composed, whatever the client sent."""
         namespace = namespace_of(scope)
-        await self._namespace_check(self.definition, namespace, (wanted.get("metadata") or {}).get("name") or "")
+        with storage_errors(self.definition, "create"):
+            await self._namespace_check(self.definition, namespace, (wanted.get("metadata") or {}).get("name") or "")
         take_bypass(wanted)
         check_metadata(self.definition, wanted, (wanted.get("metadata") or {}).get("name") or "", options)
         warn_of_finalizers(self.definition, wanted, options)

@@ -22,8 +22,10 @@ from apiserver.engine.registered import read_settings
 from apiserver.engine.repository_status import FINALIZER, RESOURCE, RepositoryStatus, SyncOutcome
 from apiserver.engine.terminating_namespaces import is_terminating, is_terminating_now
 from apiserver.machinery.rest import Scope, User, WriteOptions
+from apiserver.resources.objects import stored_namespaces
+from apiserver.resources.packagerevisions import PackageRevisions
 from krm.client.client import connect
-from krm.meta.errors import ServiceUnavailable
+from krm.meta.errors import NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
 from storage.interfaces import Event, Mutation, ObjectKey, Op, StaleWrite, StoreUnavailable
 from storage.sql.migrate import upgrade
@@ -303,6 +305,20 @@ async def test_nothing_is_decided_about_a_namespace_that_cannot_be_asked_about(
 
     with pytest.raises(ServiceUnavailable, match="whether namespace ns is being deleted cannot be told"):
         await is_terminating_now(store, "ns")
+
+
+async def test_a_create_where_no_namespace_can_be_looked_up_may_be_tried_again(
+    cluster: Cluster, store: ClusterStore
+) -> None:
+    cluster.faults["GET", "/api/v1/namespaces/other"] = 503
+    service: Any = None  # nothing comes as far as the engine
+    revisions = PackageRevisions(store, service, stored_namespaces(store))
+
+    with pytest.raises(ServiceUnavailable):
+        await revisions.create(Scope("other", User("us")), {"metadata": {}}, WriteOptions())
+    cluster.faults.clear()
+    with pytest.raises(NotFound, match='namespaces "other" not found'):
+        await revisions.create(Scope("other", User("us")), {"metadata": {}}, WriteOptions())
 
 
 async def test_a_start_without_the_list_of_repositories_fails(
