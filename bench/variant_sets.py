@@ -230,6 +230,7 @@ class Stages:
         run.create("packagevariantsets", self._set(MANY, packages, {}), SETS)
         took = run.until(lambda found: found.get(READY) == number, often=2.0) - began
         run.say(f"{number} variants", spent, took, number)
+        self._until_told(MANY, number - len(self._sites))
         run.until_quiet()
         what = f"resync of {number} variants with nothing to do"
         yield from self._resync(what, run.controllers.resync, running=True)
@@ -252,6 +253,7 @@ class Stages:
         run.until_quiet()
         made = run.writes() - writes
         yield at_most(what, "–", 60, ends - began, "s")
+        print(f"  {what}: writes: {made}", flush=True)
         yield Row(f"{what}: API writes", "–", "minimum 0", str(made.total), made.total == 0)
         yield Row(f"{what}: CPU of the controllers", "–", "", f"{cpu:.2g} s")
 
@@ -282,6 +284,14 @@ class Stages:
         answer = self._run.porch.request("GET", self._run.path("packagevariantsets", name, version=SETS))
         status: Json = answer.object.get("status") or {}
         return status
+
+    def _until_told(self, name: str, ready: int) -> None:
+        """Wait until the status of a set tells of so many ready variants, which it does with a delay."""
+        deadline = time.monotonic() + PATIENCE
+        while (told := self._told(name).get("targets") or {}).get("ready") != ready:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{name} does not tell of {ready} ready variants: {told}")
+            time.sleep(0.5)
 
     def _change(self, name: str, patch: Json) -> None:
         path = self._run.path("packagevariantsets", name, version=SETS)

@@ -57,14 +57,14 @@ class SetClient(LiveClient):
 class LiveSets(LiveProcess):
     """The controller of sets."""
 
+    client_class = SetClient
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.people = People(self.porch)
         self.people.prepare()
         self.ledger = Ledger(self.porch, self.people, self.faults)
         self.surroundings = Surroundings(self.porch, self.people, self.luck.random)
-
-    client_class = SetClient
 
     def made(self, client: LiveClient) -> Runs:
         options = Options(ControllerMetrics(CollectorRegistry()), workers=2)
