@@ -69,7 +69,11 @@ class ControllersProcess:
         """End the process in order."""
         if self._process is not None and self.running:
             self._process.terminate()
-            self._process.wait(timeout=20)
+            try:
+                self._process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                raise
 
     def resync(self) -> None:
         """Have every variant looked at again."""

@@ -20,7 +20,7 @@ import remotes  # noqa: E402  (the tests' folder is on the path only now)
 from control_plane import ControlPlane, NotBuilt  # noqa: E402
 from manifests import credentials, repository  # noqa: E402
 from porch_client import CONFIG, PorchClient  # noqa: E402
-from porch_process import PorchProcess, free_port  # noqa: E402
+from porch_process import PorchProcess, ServerDied, free_port  # noqa: E402
 
 __all__ = [
     "CONFIG",
@@ -28,6 +28,7 @@ __all__ = [
     "PorchClient",
     "PorchProcess",
     "RemoteServer",
+    "ServerDied",
     "control_plane",
     "credentials",
     "free_port",

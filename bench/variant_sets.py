@@ -5,6 +5,7 @@ pushed meanwhile. Of each stage the API writes are counted beside the fewest tha
 """
 
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,16 @@ from blueprint import PACKAGE, make_remote, propose_next
 from controllers_run import PATIENCE, ControllersRun, Writes, is_idle, ok
 from measured_controllers import ControllersProcess
 from report import Row, at_most
-from testbed import PorchClient, PorchProcess, RemoteServer, credentials, remotes, repository, resident_megabytes
+from testbed import (
+    PorchClient,
+    PorchProcess,
+    RemoteServer,
+    ServerDied,
+    credentials,
+    remotes,
+    repository,
+    resident_megabytes,
+)
 
 Json = dict[str, Any]
 
@@ -71,10 +81,17 @@ def rows(start: Callable[[str], PorchProcess], git: RemoteServer, folder: Path, 
     try:
         return list(stages.measured())
     finally:
-        approvals.stop()
-        controllers.stop()
-        server.stop()
         stages.close()
+        for process in (approvals, controllers, server):
+            _stop(process)
+
+
+def _stop(process: ControllersProcess | PorchProcess) -> None:
+    """End a process; one that takes too long is told of, and does not cost the figures of a long run."""
+    try:
+        process.stop()
+    except (ServerDied, subprocess.TimeoutExpired) as error:
+        print(f"  {error}", flush=True)
 
 
 class Stages:
