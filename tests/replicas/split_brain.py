@@ -23,6 +23,7 @@ from porch_process import PorchProcess
 from replica_set import SLOW, ReplicaSet, proposed
 
 LATEST = "kpt.dev/latest-revision"
+BUSY = "another request is already in progress"
 APPROVED = "Approving package revision"
 """How the subject of a commit begins that publishes (``porch-api.md`` 6.5)."""
 
@@ -127,11 +128,11 @@ class SplitBrain:
         assert (len(branches), drafts) == (count, "")
 
     def _approve_awake(self, client: PorchClient, name: str) -> Answer:
-        """Approve at the replica that is awake, again as long as it is told to try again."""
+        """Approve at the replica that is awake, again as long as it is told to try again, or that the other is at it."""
         deadline = time.monotonic() + SLOW
         while True:
             answer = client.approve(name)
-            if answer.code != 503 or time.monotonic() > deadline:
+            if (answer.code != 503 and BUSY not in answer.body.decode()) or time.monotonic() > deadline:
                 return answer
             self.seen["tried again"] += 1
             time.sleep(0.2)
