@@ -268,12 +268,18 @@ def test_without_the_flag_there_is_no_child(porch_server: PorchProcess) -> None:
     assert not (porch_server.data / "controllers.kubeconfig").exists()
 
 
+RIGHTS = {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+"""Kinds of what the chart renders that say who may what; the rest a standalone server need not have."""
+
+
 def test_the_roles_for_a_cluster_are_enough_for_a_service_account(
     porch_server: PorchProcess, git_http: GitServer, tmp_path: Path
 ) -> None:
     """The server of this test runs no controllers; these come with a token, as in a cluster."""
     admin = Kubectl(porch_server.kubeconfig, "porch-system", str(tmp_path / "cache"))
-    admin.ok("apply", "-f", str(ROOT / "charts" / "porch" / "rbac-controllers.yaml"))
+    manifests = yaml.safe_load_all((ROOT / "deploy" / "porch-small.yaml").read_text())
+    here = (one for one in manifests if one and one["metadata"].get("namespace") in (None, "porch-system"))
+    admin.apply(*(one for one in here if one["kind"] in RIGHTS))
     token = admin.ok("create", "token", "porch-controllers").strip()
     config = yaml.safe_load(porch_server.kubeconfig.read_text())
     config["users"] = [{"name": config["contexts"][0]["context"]["user"], "user": {"token": token}}]

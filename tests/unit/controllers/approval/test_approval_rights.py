@@ -7,8 +7,9 @@ import yaml
 
 from apiserver.resources.rbac.defaults import default_cluster_role_bindings, default_cluster_roles
 
-CHART = Path(__file__).parents[4] / "charts" / "porch" / "rbac-approval.yaml"
-OBJECTS: list[dict[str, Any]] = list(yaml.safe_load_all(CHART.read_text()))
+MANIFESTS = Path(__file__).parents[4] / "deploy" / "porch-approval.yaml"
+"""What the chart renders."""
+OBJECTS: list[dict[str, Any]] = [one for one in yaml.safe_load_all(MANIFESTS.read_text()) if one]
 NAME = "system:porch-approval"
 
 
