@@ -17,10 +17,10 @@ from eventually import eventually
 from git_host import GitHost
 from porch_process import PorchProcess
 from remotes import Remote
+from resuming_watcher import Watcher, versions
 from soak_client import Conditions, Desk, SoakClient
 from soak_readers import Blunderer, Caller, Reader
 from soak_repositories import register
-from resuming_watcher import Watcher, versions
 
 SAMPLE_SECONDS = 2.0
 WATCHERS = 4

@@ -22,10 +22,10 @@ from git_host import GitHost, Moment, Trap
 from porch_client import PorchClient
 from porch_process import PorchProcess, ServerDied
 from remotes import Remote
+from resuming_watcher import Watcher, versions
 from soak_client import Conditions, Desk, SoakClient
 from soak_ledger import Owed
 from soak_repositories import register
-from resuming_watcher import Watcher, versions
 from tight_disk import TightDisk
 
 ROUNDS = 4

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from endurance import Options, Report, Sample
+from resuming_watcher import Watcher
 from soak_invariants import Seen, check_latest, check_numbers, check_owed, state_of
 from soak_ledger import MARK, PAIR, Owed, State
-from resuming_watcher import Watcher
 
 DRAFT = State("Draft", saved=1)
 
