@@ -8,9 +8,10 @@ from cluster_bodies import revision
 
 from controllers.packagevariant.ensure import Target
 from controllers.packagevariant.failures import Reason
-from controllers.packagevariant.render_outcome import MOST_CHARACTERS, NOT_RENDERED
+from controllers.packagevariant.render_outcome import NOT_RENDERED
 from controllers.packagevariant.report import Report
 from krm.meta.conditions import find_condition
+from krm.variants.conditions import MOST_CHARACTERS
 from krm.variants.revisions import Revision
 
 Json = dict[str, Any]

@@ -7,15 +7,14 @@ import pytest
 
 from controllers.packagevariant.render_outcome import (
     MOST_BYTES,
-    MOST_CHARACTERS,
     MOST_ITEMS,
     NOT_RENDERED,
     is_about_files,
     render_status_of,
     render_status_of_error,
-    shortened,
 )
 from krm.meta.errors import Cause, Invalid
+from krm.variants.conditions import MOST_CHARACTERS, shortened
 
 Json = dict[str, Any]
 

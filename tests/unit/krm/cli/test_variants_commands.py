@@ -48,7 +48,7 @@ def test_the_namespace_is_that_of_the_context(tmp_path: Path, config: str, names
     file = tmp_path / "config"
     file.write_text(config)
 
-    assert cluster._namespace_of(file) == namespace
+    assert cluster.namespace_of(file) == namespace
 
 
 def test_the_kubeconfig_is_the_one_that_kubectl_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,19 +58,19 @@ def test_the_kubeconfig_is_the_one_that_kubectl_finds(tmp_path: Path, monkeypatc
     usual, named = tmp_path / ".kube" / "config", tmp_path / "named"
 
     with pytest.raises(CommandFailed, match="there is no kubeconfig"):
-        cluster._usual_kubeconfig()
+        cluster.usual_kubeconfig()
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    assert cluster._usual_kubeconfig() is None
+    assert cluster.usual_kubeconfig() is None
 
     usual.parent.mkdir()
     usual.write_text(CONFIG)
     named.write_text(CONFIG)
-    assert cluster._usual_kubeconfig() == usual
+    assert cluster.usual_kubeconfig() == usual
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{named}")
-    assert cluster._usual_kubeconfig() == named
+    assert cluster.usual_kubeconfig() == named
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
     with pytest.raises(CommandFailed, match="missing"):
-        cluster._usual_kubeconfig()
+        cluster.usual_kubeconfig()
 
 
 @pytest.mark.parametrize("command", ["diff", "history"])
