@@ -132,7 +132,8 @@ class Member:
     def told(self) -> object:
         """What of it the status of its set tells."""
         one = self.existing
-        return self.ready, self.reason, self.is_ready, one.stalled, one.message
+        is_seen = one.observed_generation >= one.generation  # a variant that fails as before has failed again
+        return self.ready, self.reason, is_seen, one.stalled, one.message
 
 
 @dataclass(frozen=True, slots=True)
