@@ -102,9 +102,10 @@ def serve(
         kubeconfig=kubeconfig,
         log_level=log_level,
     )
-    configure_logging(settings.log_level, settings.log_format)
+    server = _composed(settings)
+    configure_logging(settings.log_level, settings.log_format)  # only what serves takes over the process's logging
     try:
-        serving.run(_composed(settings))
+        serving.run(server)
     except _EXPECTED as error:
         _refuse(str(error), EXIT_REFUSED)
 
