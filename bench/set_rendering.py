@@ -51,9 +51,9 @@ async def _measured(number: int) -> list[Row]:
     repositories = {one.name: one for one in map(_repository, range(number))}
     body = _set()
     contexts = unroll(body["spec"], "default", [*repositories.values()], {}).contexts
-    pool = RenderingPool(1)
+    pool = RenderingPool()
     try:
-        await pool.render(body, _upstream(), contexts[:1], repositories)  # the process starts
+        await pool.render(body, _upstream(), contexts, repositories)  # the processes start
         alone, ours, stalls = [], [], []
         for _ in range(TURNS):
             alone.append(_expressions_alone(contexts))
