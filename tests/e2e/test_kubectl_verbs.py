@@ -160,7 +160,8 @@ def test_discovery_names_the_resources_and_their_verbs(kubectl: Kubectl) -> None
     wide = kubectl.ok("api-resources", "--api-group=porch.kpt.dev", "-o", "wide")
     by_name = {line.split()[0]: line for line in wide.splitlines()[1:]}
 
-    assert set(by_name) == {"packagerevisions", "packagerevisionresources", "packages"}
+    assert set(by_name) == {"packagerevisions", "packagerevisionresources", "packages", "packagevariantsetpreviews"}
+    assert by_name["packagevariantsetpreviews"].split()[-1] == "create"
     assert "create,delete,deletecollection,get,list,patch,update,watch" in by_name["packagerevisions"]
     assert "get,list,patch,update" in by_name["packagerevisionresources"]
     assert by_name["packages"].split()[-1] == "create,delete,get,list,patch,update"
