@@ -21,7 +21,7 @@ def test_every_reason_stands_in_the_reference_and_no_other() -> None:
 def test_every_event_of_a_variant_is_named() -> None:
     sources = [path.read_text() for path in (ROOT / "controllers" / "packagevariant").glob("*.py")]
     sources.append((ROOT / "krm" / "variants" / "upstream.py").read_text())
-    told = {reason for text in sources for reason in re.findall(r'[.]tell\(\s*"(\w+)"', text)}
+    told = {reason for text in sources for reason in re.findall(r'[.]tell\(\s*"([A-Z]\w+)"', text)}
     warned = set(re.findall(r'"(Upstream[A-Z]\w+)"', sources[-1]))
 
     assert len(told) >= 7
