@@ -18,7 +18,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
-FIRST = ("unit", "contract", "differential", "clients", "e2e/kubectl_checks", "e2e/porchctl", "e2e/upstream_scenarios")
+FIRST = (
+    "unit",
+    "contract",
+    "differential",
+    "clients",
+    "e2e/kubectl_checks",
+    "e2e/porchctl",
+    "e2e/upstream_scenarios",
+    "e2e/variants",
+)
 """Folders of the first half; the second one is everything else, whatever comes to it."""
 FEW = 3
 """Tests that may be run again: when more fail, something is broken."""
