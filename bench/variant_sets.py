@@ -99,7 +99,7 @@ class Stages:
 
     def __init__(self, run: ControllersRun, approvals: ControllersProcess, git: RemoteServer, load: Load) -> None:
         self._run, self._approvals, self._git, self._load = run, approvals, git, load
-        self._sites = [f"site-{number:04d}" for number in range(load.repositories)]
+        self._sites = [f"edge-{number:04d}" for number in range(load.repositories)]
         self._what = f"a set over {load.repositories} repositories"
 
     def close(self) -> None:
