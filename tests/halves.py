@@ -54,12 +54,17 @@ def main() -> int:
 
 
 def both(tests: Path, first: Sequence[str]) -> tuple[int, list[str], list[str]]:
-    """Run two halves of a folder of tests; return the worse exit code, what was printed, and both last lines."""
+    """Run two halves of a folder of tests; return the worse exit code, what was printed, and both last lines.
+
+    Each has a folder of its own for what its tests write: in the usual one, the second pytest to come locks the first one's
+    PostgreSQL out, which runs as another user.
+    """
     folders = [str(tests / name) for name in first]
-    with tempfile.TemporaryFile("w+") as shown:
-        one = subprocess.Popen([sys.executable, "-m", "pytest", *folders], stdout=shown, stderr=subprocess.STDOUT)
+    with tempfile.TemporaryFile("w+") as shown, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as written:
+        command = [sys.executable, "-m", "pytest"]
+        one = subprocess.Popen([*command, f"--basetemp={written}/1", *folders], stdout=shown, stderr=subprocess.STDOUT)
         other = subprocess.Popen(
-            [sys.executable, "-m", "pytest", str(tests), *(f"--ignore={folder}" for folder in folders)],
+            [*command, f"--basetemp={written}/2", str(tests), *(f"--ignore={folder}" for folder in folders)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -331,9 +332,16 @@ def endpoint(process: ControllersProcess, path: str) -> str:
         return text
 
 
+def assert_ready(process: ControllersProcess) -> None:
+    try:
+        assert endpoint(process, "/readyz") == "ok"
+    except urllib.error.HTTPError as error:
+        raise AssertionError(f"not ready: {error}") from error
+
+
 def test_the_program_is_healthy_counts_and_stops_in_order(program: ControllersProcess) -> None:
     assert endpoint(program, "/healthz") == "ok"
-    assert endpoint(program, "/readyz") == "ok"
+    eventually(lambda: assert_ready(program), timeout=30)  # one of its controllers works before the other
     metrics = endpoint(program, "/metrics")
     assert 'controller_runtime_max_concurrent_reconciles{controller="packagevariant"} 2.0' in metrics
     assert 'workqueue_depth{name="packagevariant"} 0.0' in metrics
