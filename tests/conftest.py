@@ -55,6 +55,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield control_plane
 
 
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a PostgreSQL that all tests of a run share; it is started when the first of them asks."""
+    from embedded_postgres import OwnPostgres  # not for tests that need none: it takes half a second to import
+
+    server = OwnPostgres(tmp_path_factory.mktemp("pg"))
+    yield server.url
+    # A regular shutdown would first write out databases that nobody needs any more.
+    server.end()
+
+
 @pytest.fixture(scope="module")
 def git_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
     """A Git server over HTTP: reading is open, pushing needs the credentials of ``PUSHER``."""

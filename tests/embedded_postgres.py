@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncpg
-import pytest
 from eventually import eventually
 
 from storage.sql.migrate import upgrade
@@ -51,15 +50,6 @@ class OwnPostgres:
             self._server.ensure_postgres_running()
         except subprocess.SubprocessError as error:
             raise AssertionError(f"PostgreSQL does not start: {error}") from error
-
-
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a PostgreSQL that all tests share."""
-    server = OwnPostgres(tmp_path_factory.mktemp("pg"))
-    yield server.url
-    # A regular shutdown would first write out databases that nobody needs any more.
-    server.end()
 
 
 def new_postgres(url: str) -> str:

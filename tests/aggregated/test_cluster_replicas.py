@@ -1,4 +1,4 @@
-# ruff: noqa: F811 # fixtures are imported and then named as parameters
+# fixtures are imported and then named as parameters
 """Two servers of a cluster on one PostgreSQL, behind one address: either serves, and one may die."""
 
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from aggregated_process import AggregatedProcess, objects
 from control_plane import ControlPlane
 from cutting_proxy import cutting_proxy
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
+from embedded_postgres import new_postgres
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from chart_rendering import HELM, SECONDS, Done, Helm, built, named
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # a fixture is found by name
+from embedded_postgres import new_postgres
 
 from storage.sql.migrate import current_revision, downgrade
 from storage.sql.schema import REVISION
@@ -32,7 +32,7 @@ def run(command: list[str], url: str) -> Done:
 
 def test_an_empty_database_is_migrated_and_a_second_run_changes_nothing(
     command: list[str],
-    postgres_server: str,  # noqa: F811
+    postgres_server: str,
 ) -> None:
     url = new_postgres(postgres_server)
     downgrade(url)

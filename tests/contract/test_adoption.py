@@ -1,4 +1,4 @@
-# ruff: noqa: F811 # fixtures are imported and then named as parameters
+# fixtures are imported and then named as parameters
 """``porch adopt``: what an upstream server held is there with its names, UIDs, metadata, lifecycles and drafts, or is told why not."""
 
 import copy
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # fixtures are found by name
+from embedded_postgres import new_postgres
 from old_installation import DATA, NAMESPACE, OldInstallation, make_remotes, metadata_of, thing
 
 from apiserver.adoption.adopt import Origin

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import chain
 
 import pytest
-from embedded_postgres import postgres_server  # noqa: F401 # found by name
 from object_store_cases import (  # fixtures are found by name
     RESOURCE,
     NewDatabase,

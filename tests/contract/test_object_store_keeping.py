@@ -4,7 +4,6 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from embedded_postgres import postgres_server  # noqa: F401 # found by name
 from object_store_cases import (  # fixtures are found by name
     RESOURCE,
     SECRETS,

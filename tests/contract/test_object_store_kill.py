@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from embedded_postgres import postgres_server  # noqa: F401 # found by name
 from object_store_cases import (
     RESOURCE,
     key,

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
+from embedded_postgres import new_postgres
 from object_store_cases import (
     NewDatabase,
     create,

@@ -1,4 +1,4 @@
-# ruff: noqa: F811 # fixtures are imported and then named as parameters
+# fixtures are imported and then named as parameters
 """Several stores on one PostgreSQL database: what one writes the others see, in order and soon."""
 
 import asyncio
@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
+from embedded_postgres import new_postgres
 from object_store_cases import (
     RESOURCE,
     create,

@@ -1,4 +1,4 @@
-# ruff: noqa: F811 # fixtures are imported and then named as parameters
+# fixtures are imported and then named as parameters
 """A replica that is paused between looking at a remote and writing what it saw, while another one publishes and deletes."""
 
 import asyncio
@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
+from embedded_postgres import new_postgres
 from engine_fixture import NAMESPACE, Engine, git, new_remote, running_engine
 
 from storage.interfaces import NotOurTurn

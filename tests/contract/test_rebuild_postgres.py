@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 import remotes
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
+from embedded_postgres import new_postgres
 from eventually import eventually
 from porch_client import CONFIG, PorchClient
 from porch_process import PorchProcess
@@ -20,7 +20,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "back-up-and-restore.md"
 
 
 @pytest.fixture
-def url(postgres_server: str) -> str:  # noqa: F811
+def url(postgres_server: str) -> str:
     return new_postgres(postgres_server)
 
 

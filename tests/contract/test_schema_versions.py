@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from embedded_postgres import postgres_server  # noqa: F401
 from object_store_cases import (
     create,
     delete,

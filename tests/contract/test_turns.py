@@ -1,4 +1,4 @@
-# ruff: noqa: F811 # fixtures are imported and then named as parameters
+# fixtures are imported and then named as parameters
 """Turns and claims of several processes on one PostgreSQL: one at a time, nobody starves, and who was paused is refused."""
 
 import asyncio
@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from embedded_postgres import new_postgres, postgres_server  # noqa: F401 # found by name
+from embedded_postgres import new_postgres
 from object_store_cases import RESOURCE, create, index, key
 
 from storage.interfaces import NotOurTurn, OutcomeUnknown, StoreUnavailable

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from drafts import accepted
-from embedded_postgres import new_postgres, postgres_server
+from embedded_postgres import new_postgres
 from eventually import eventually
 from kubectl import Kubectl
 from manifests import Register, repository
@@ -23,7 +23,6 @@ from porch_client import PorchClient
 from porch_process import PorchProcess
 from remotes import Remote
 
-__all__ = ["postgres_server"]
 Object = dict[str, Any]
 pytestmark = pytest.mark.timeout(300)
 

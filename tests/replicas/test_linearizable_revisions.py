@@ -7,7 +7,7 @@ import pytest
 from git_server import GitServer, create_repository
 from linearizability import violation
 from object_histories import History
-from replica_fixtures import postgres_server, remote, replicas, url  # noqa: F401 # found by name
+from replica_fixtures import remote, replicas, url  # noqa: F401 # found by name
 from replica_set import ReplicaSet, register
 
 HISTORIES, OPERATIONS = 10, 500

@@ -9,7 +9,7 @@ import pytest
 from eventually import eventually
 from git_server import GitServer, create_repository, run_git
 from loaded import under_load
-from replica_fixtures import postgres_server, remote, url  # noqa: F401 # found by name
+from replica_fixtures import remote, url  # noqa: F401 # found by name
 from replica_set import SLOW, ReplicaSet, register, running_replicas
 
 pytestmark = pytest.mark.timeout(900)

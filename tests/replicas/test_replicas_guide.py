@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from porch_process import free_port
-from replica_fixtures import postgres_server, url  # noqa: F401 # found by name
+from replica_fixtures import url  # noqa: F401 # found by name
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "run-replicas-on-postgresql.md"
 

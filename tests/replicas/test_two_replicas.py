@@ -10,7 +10,7 @@ import pytest
 from eventually import eventually
 from git_server import GitServer, create_repository, run_git
 from porch_client import PorchClient
-from replica_fixtures import postgres_server, remote, replicas, url  # noqa: F401 # found by name
+from replica_fixtures import remote, replicas, url  # noqa: F401 # found by name
 from replica_set import SLOW, ReplicaSet, proposed, register
 
 pytestmark = pytest.mark.timeout(600)
