@@ -1,4 +1,3 @@
-# fixtures are imported and then named as parameters
 """Two servers of a cluster on one PostgreSQL, behind one address: either serves, and one may die."""
 
 import shutil

@@ -1,4 +1,3 @@
-# fixtures are imported and then named as parameters
 """``porch adopt``: what an upstream server held is there with its names, UIDs, metadata, lifecycles and drafts, or is told why not."""
 
 import copy

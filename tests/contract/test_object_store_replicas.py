@@ -1,4 +1,3 @@
-# fixtures are imported and then named as parameters
 """Several stores on one PostgreSQL database: what one writes the others see, in order and soon."""
 
 import asyncio

@@ -1,4 +1,3 @@
-# fixtures are imported and then named as parameters
 """A replica that is paused between looking at a remote and writing what it saw, while another one publishes and deletes."""
 
 import asyncio

@@ -1,4 +1,3 @@
-# fixtures are imported and then named as parameters
 """Turns and claims of several processes on one PostgreSQL: one at a time, nobody starves, and who was paused is refused."""
 
 import asyncio
