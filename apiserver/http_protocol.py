@@ -3,10 +3,12 @@
 The certificate is put where the ASGI TLS extension puts it (``scope["extensions"]["tls"]``), and only if the
 server has not put it there itself: a uvicorn that learns the extension simply takes over. The limits bound what
 one client may cost before the application is asked: the size of a request's head, the number of its
-fields, the time it takes to arrive; and after it was: how long it may leave an answer unread. Source: ``kube-api.md`` 3.4, ``libraries.md`` 1.4, ``users.md`` 7.3 (14).
+fields, the time it takes to arrive; and after it was: how long it may leave an answer unread. A connection that has become
+old is closed with the answer to its next request. Source: ``kube-api.md`` 3.4, ``libraries.md`` 1.4, ``users.md`` 7.3 (14).
 """
 
 import asyncio
+import random
 import ssl
 from typing import Any, cast
 
@@ -24,6 +26,10 @@ UNREAD_SECONDS = 75.0
 """Seconds a peer may leave what was written unread; longer than the application itself waits for one piece."""
 UNREAD_CHECK_SECONDS = 15.0
 """Seconds between two looks at such a peer."""
+CONNECTION_SECONDS = 3600.0
+"""A connection that is older takes no further request, so that a certificate that was replaced is not in use for ever."""
+SPREAD = 0.1
+"""Share of that by which connections differ, or all that were made after a restart would end together."""
 MAX_BETWEEN = 8
 """Certificates between a client's and its CA that are looked at."""
 _DER = 2
@@ -47,6 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection: knows its client certificate, refuses endless heads, closes when none arrives."""
 
     _tls: dict[str, Any] | None = None
+    _last_request_at = 0.0
     _head_open = True
     _head_size = 0
     _unparsed = 0
@@ -59,6 +66,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         connection = transport.get_extra_info("ssl_object")
         self._tls = None if connection is None else _tls_extension(connection)
+        age = CONNECTION_SECONDS * random.uniform(1 - SPREAD, 1)  # noqa: S311 - spreads load, keeps no secret
+        self._last_request_at = self.loop.time() + age
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -110,12 +119,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Hand the request on, if it is one of a version that we speak."""
+        """Hand the request on, if it is one of a version that we speak; an old connection is closed with its answer."""
         if self.parser.get_http_version() not in _VERSIONS:
             raise UnknownVersion
         self._head_open = False
         self._stop_head_timer()
         super().on_headers_complete()
+        if self.loop.time() >= self._last_request_at and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that cannot be parsed, or whose head is too large."""

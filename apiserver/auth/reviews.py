@@ -17,6 +17,8 @@ from apiserver.auth.answer_cache import AnswerCache
 from apiserver.auth.authorizer import Decision, denied
 from apiserver.auth.bearer import InvalidToken, TokenIdentity
 from apiserver.auth.identity import MASTERS, user_info
+from apiserver.auth.pace import Pace
+from apiserver.auth.selector_requirements import selector_requirements
 from apiserver.machinery.request import RequestInfo
 from apiserver.machinery.rest import User
 from krm.client.errors import NoAnswer, Unreachable
@@ -36,6 +38,9 @@ ATTEMPTS: Final = 5
 FIRST_PAUSE_SECONDS: Final = 0.5
 GROWTH: Final = 1.5
 JITTER: Final = 0.2
+QUESTIONS_A_SECOND: Final = 200
+QUESTIONS_AT_ONCE: Final = 400
+"""Of tokens, and as many of access: what a cluster is asked by one server, whatever is asked of that."""
 TRANSIENT: Final = (429, 500, 504)
 """Codes after which the same question may be asked again; others, if the answer says when."""
 
@@ -50,7 +55,7 @@ class ReviewedTokens:
     """Tokens of the cluster: of its service accounts, and of whoever else it knows. A kind of bearer tokens."""
 
     def __init__(self, create: Create) -> None:
-        self._create = create
+        self._create = _paced(create)
         self._key = secrets.token_bytes(32)
         self._answers: AnswerCache[bytes, Json] = AnswerCache(seconds=KEPT_SECONDS, size=KEPT_ANSWERS)
 
@@ -87,7 +92,7 @@ class ReviewedAccess:
     """Asks the cluster whether a user may do what a request asks for."""
 
     def __init__(self, create: Create) -> None:
-        self._create = create
+        self._create = _paced(create)
         self._answers: AnswerCache[Any, Decision] = AnswerCache(seconds=KEPT_SECONDS, size=KEPT_ANSWERS)
 
     async def authorize(self, user: User, info: RequestInfo) -> str:
@@ -118,6 +123,16 @@ class ReviewedAccess:
         status = await _reviewed(self._create, review)
         allowed = bool(status.get("allowed")) and not status.get("denied")
         return Decision(allowed, str(status.get("reason") or ""))
+
+
+def _paced(create: Create) -> Create:
+    pace = Pace(QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE)
+
+    async def create_in_turn(review: Json) -> Json:
+        await pace.turn()
+        return await create(review)
+
+    return create_in_turn
 
 
 async def _reviewed(create: Create, review: Json) -> Json:
@@ -168,7 +183,7 @@ def _user_spec(user: User) -> Json:
 def _attributes(info: RequestInfo) -> Json:
     if not info.resource:
         return {"nonResourceAttributes": {"path": info.path, "verb": info.verb}}
-    attributes = {
+    attributes: Json = {
         "namespace": info.namespace or "",
         "verb": info.verb,
         "group": info.group,
@@ -176,6 +191,7 @@ def _attributes(info: RequestInfo) -> Json:
         "resource": info.resource,
         "subresource": info.subresource,
         "name": info.name,
+        **selector_requirements(info),
     }
     return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
 
@@ -184,7 +200,7 @@ def _key(value: Any) -> Any:
     """Return a question as something that can be compared and looked up."""
     if isinstance(value, dict):
         return tuple((name, _key(one)) for name, one in sorted(value.items()))
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_key, value)) if isinstance(value, list) else value
 
 
 def _length(key: Any) -> int:

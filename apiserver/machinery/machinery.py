@@ -271,17 +271,22 @@ class ApiMachinery:
 
 
 def _target(info: RequestInfo, query: Query) -> RequestInfo:
-    """Return what is authorized: a collection narrowed to one name counts as that object, a namespace as within itself."""
+    """Return what is authorized: a collection narrowed to one name counts as that object, a namespace as within itself.
+
+    What else a collection is narrowed to is told, too.
+    """
     if info.resource == "namespaces" and info.name and not info.group:
         return dataclasses.replace(info, namespace=info.name)
-    if info.name or info.verb not in _NAMED_VERBS or "fieldSelector" not in query:
+    fields, labels = text(query, "fieldSelector"), text(query, "labelSelector")
+    if info.name or info.verb not in _NAMED_VERBS or not (fields or labels):
         return info
+    narrowed = dataclasses.replace(info, field_selector=fields, label_selector=labels)
     try:
-        name = FieldSelector.parse(text(query, "fieldSelector")).exact("metadata.name")
+        name = FieldSelector.parse(fields).exact("metadata.name")
     except BadRequest:
         # The verb itself refuses it, if the sender may use the verb at all.
-        return info
-    return dataclasses.replace(info, name=name) if name else info
+        return narrowed
+    return dataclasses.replace(narrowed, name=name) if name else narrowed
 
 
 def _reachable(definition: Definition, info: RequestInfo) -> bool:

@@ -46,6 +46,9 @@ class RequestInfo:
     watch_path: bool = False
     excess: bool = False
     """Parts follow the subresource; nothing is served there."""
+    field_selector: str = ""
+    label_selector: str = ""
+    """What a collection is narrowed to, as written; for whoever authorizes, and empty for everybody else."""
 
     @property
     def target(self) -> str:

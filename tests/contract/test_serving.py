@@ -284,6 +284,20 @@ async def test_a_connection_that_answers_is_not_closed_by_the_head_timer(
         writer.close()
 
 
+async def test_an_old_connection_is_closed_with_its_next_answer(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "CONNECTION_SECONDS", 0.0)
+    reader, writer = await server.connect(server.context())
+    writer.write(b"GET /whoami HTTP/1.1\r\nhost: x\r\n\r\n")
+
+    answer = await asyncio.wait_for(reader.read(), 5)  # until the server closes
+
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"\r\nconnection: close\r\n" in answer
+    writer.close()
+
+
 async def test_a_taken_port_is_refused_with_what_to_do(server: Running, tmp_path: Path) -> None:
     shutdown = asyncio.Event()
     settings = Settings(data=tmp_path / "second", port=server.port)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from apiserver.auth import reviews
 from apiserver.auth.answer_cache import AnswerCache
 from apiserver.auth.bearer import InvalidToken
+from apiserver.auth.pace import Pace
 from apiserver.auth.reviews import ReviewedAccess, ReviewedTokens
 from apiserver.machinery.access import AccessDenied
 from apiserver.machinery.request import RequestInfo
@@ -56,6 +58,73 @@ async def test_a_review_tells_everything_about_user_and_request() -> None:
     }
     user = {"user": "eve", "groups": ["devs"], "uid": "7", "extra": {"scopes": ["a"]}}
     assert cluster.asked == [{**user, "resourceAttributes": attributes}]
+
+
+async def test_a_review_tells_what_a_collection_is_narrowed_to() -> None:
+    cluster = Cluster({"allowed": True})
+    access = ReviewedAccess(cluster.create)
+    narrowed = replace(
+        LIST,
+        field_selector="spec.packageName=app,spec.revision!=0",
+        label_selector="team in (b,a),!old,owner,tier!=x,size>3",
+    )
+
+    await access.authorize(EVE, narrowed)
+    await access.authorize(EVE, narrowed)
+    await access.authorize(EVE, replace(narrowed, label_selector=""))
+
+    asked, other = (one["resourceAttributes"] for one in cluster.asked)
+    fields = [
+        {"key": "spec.packageName", "operator": "In", "values": ["app"]},
+        {"key": "spec.revision", "operator": "NotIn", "values": ["0"]},
+    ]
+    labels = [
+        {"key": "team", "operator": "In", "values": ["a", "b"]},
+        {"key": "old", "operator": "DoesNotExist"},
+        {"key": "owner", "operator": "Exists"},
+        {"key": "tier", "operator": "NotIn", "values": ["x"]},
+    ]
+    assert asked["fieldSelector"] == other["fieldSelector"] == {"requirements": fields}
+    assert asked["labelSelector"] == {"requirements": labels}
+    assert "labelSelector" not in other
+
+
+async def test_a_selector_that_cannot_be_read_is_left_to_the_verb() -> None:
+    cluster = Cluster({"allowed": True})
+
+    await ReviewedAccess(cluster.create).authorize(EVE, replace(LIST, field_selector="a", label_selector="=,="))
+
+    assert cluster.asked[0]["resourceAttributes"].keys() == {"namespace", "verb", "group", "version", "resource"}
+
+
+async def test_a_pace_lets_a_burst_pass_and_then_so_many_a_second() -> None:
+    now = 0.0
+    pace = Pace(20, 2, clock=lambda: now)
+    waiting = [asyncio.create_task(pace.turn()) for _ in range(4)]
+    await asyncio.sleep(0)
+    assert [one.done() for one in waiting] == [True, True, False, False]
+
+    waiting.pop().cancel()
+    await asyncio.gather(*waiting)
+    now = 0.1  # two have come back, and one of those asked for was never taken
+    next_one = asyncio.create_task(pace.turn())
+    await asyncio.sleep(0)
+    assert next_one.done()
+
+
+async def test_no_cluster_is_asked_faster_than_it_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviews, "QUESTIONS_AT_ONCE", 3)
+    monkeypatch.setattr(reviews, "QUESTIONS_A_SECOND", 0.001)
+    monkeypatch.setattr(reviews, "REVIEW_SECONDS", 0.2)
+    cluster = Cluster({"allowed": True})
+    access = ReviewedAccess(cluster.create)
+
+    outcomes = await asyncio.gather(
+        *(access.authorize(User(f"user-{number}"), LIST) for number in range(5)), return_exceptions=True
+    )
+
+    assert [isinstance(one, InternalError) for one in outcomes] == [False] * 3 + [True] * 2
+    assert len(cluster.asked) == 3
 
 
 async def test_paths_that_are_no_resources_are_reviewed_as_such() -> None:
