@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import measurements as m
 from report import Row, at_most
-from testbed import PorchClient, PorchProcess, RemoteServer, register, remotes, resident_megabytes
+from testbed import PorchClient, PorchProcess, RemoteServer, address_of, register, remotes, resident_megabytes
 
 STEPS = ("create", "edit", "propose")
 PROBE = "probe"
@@ -108,7 +108,7 @@ def _stage(
         for server in (few, many):
             name = server.data.name
             prefix = f"s{stage}x{number}"
-            windows[name] += m.lifecycle(server, git, f"{PROBE}-{name}", sizes, prefix)
+            windows[name] += m.lifecycle(address_of(server), git, f"{PROBE}-{name}", sizes, prefix)
     count = _revisions(many)
     return [*_compared(windows, count), _approve_row(windows["many"], count)]
 

@@ -18,10 +18,11 @@ from report import Row, at_least, at_most
 from session import TABLE, Session
 from testbed import (
     HERE,
+    Address,
     PorchClient,
     PorchProcess,
     RemoteServer,
-    certificate_arguments,
+    address_of,
     register,
     remotes,
     repository_path,
@@ -92,14 +93,14 @@ class Window:
     lists: Json
 
 
-def lifecycle(server: PorchProcess, git: RemoteServer, name: str, sizes: Sizes, prefix: str) -> list[Window]:
+def lifecycle(at: Address, git: RemoteServer, name: str, sizes: Sizes, prefix: str) -> list[Window]:
     """Run the lifecycle program in slices with bare pushes between; one window per hundred cycles, or per run."""
     windows: list[Window] = []
     per_window = max(1, 100 // sizes.slice_cycles)
     lines: list[Json] = []
     pushes: list[float] = []
     for number in range(sizes.slices):
-        arguments = [server.url, "default", name, str(sizes.slice_cycles), *certificate_arguments(server)]
+        arguments = [at.url, "default", name, str(sizes.slice_cycles), *at.identity]
         lines += run_yardstick(
             "bench_lifecycle.py", "lifecycle.py", *arguments, "--prefix", f"{prefix}{number}x", "--every", "100"
         )[-1:]
@@ -163,15 +164,21 @@ def _ratio(window: Window) -> str:
 # --- many clients ----------------------------------------------------------------------------
 
 
-def parallel_rows(server: PorchProcess, git: RemoteServer, name: str, sizes: Sizes) -> list[Row]:
-    """Run whole cycles of many clients in one repository."""
-    before = bare_pushes(git, name, sizes.pushes)
-    arguments = [server.url, "default", name, str(sizes.clients), str(sizes.cycles), *certificate_arguments(server)]
+def parallel(at: Address, name: str, sizes: Sizes, prefix: str = "c") -> Json:
+    """Run whole cycles of many clients in one repository; return what the program says, unless a client failed."""
+    arguments = [at.url, "default", name, str(sizes.clients), str(sizes.cycles), *at.identity, "--prefix", prefix]
     result = run_yardstick("bench_parallel.py", "parallel.py", *arguments)[-1]
-    push = statistics.median(before + bare_pushes(git, name, sizes.pushes))
     print(f"  {result}", flush=True)
     if result["failed_n"]:
         raise RuntimeError(f"{result['failed_n']} clients failed: {result['failed']}")
+    return result
+
+
+def parallel_rows(server: PorchProcess, git: RemoteServer, name: str, sizes: Sizes) -> list[Row]:
+    """Run whole cycles of many clients in one repository, and compare an approval with bare pushes before and after."""
+    before = bare_pushes(git, name, sizes.pushes)
+    result = parallel(address_of(server), name, sizes)
+    push = statistics.median(before + bare_pushes(git, name, sizes.pushes))
     what = f"{sizes.clients} clients, whole cycles, one repository"
     bound = 4 * push
     return [
@@ -182,7 +189,7 @@ def parallel_rows(server: PorchProcess, git: RemoteServer, name: str, sizes: Siz
 
 def crowd_rows(server: PorchProcess, upstream: str, name: str, count: int) -> list[Row]:
     """Let many clients clone, then approve, in one moment in one repository."""
-    arguments = [server.url, "default", name, upstream, str(count), *certificate_arguments(server)]
+    arguments = [server.url, "default", name, upstream, str(count), *address_of(server).identity]
     command = [sys.executable, str(HERE / "crowd.py"), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     result = json.loads(done.stdout)
@@ -213,7 +220,7 @@ def watch_rows(server: PorchProcess, sizes: Sizes) -> list[Row]:
         str(sizes.watchers),
         "100",
         str(sizes.watch_seconds),
-        *certificate_arguments(server),
+        *address_of(server).identity,
     ]
     done = subprocess.run(
         [sys.executable, str(HERE / "watch_delay.py"), *arguments],
@@ -238,7 +245,7 @@ def watch_rows(server: PorchProcess, sizes: Sizes) -> list[Row]:
 
 def rendering_rows(server: PorchProcess, name: str, sizes: Sizes) -> list[Row]:
     """Measure GETs while four large packages render."""
-    arguments = [server.url, "default", name, "4", str(sizes.deployments), *certificate_arguments(server)]
+    arguments = [server.url, "default", name, "4", str(sizes.deployments), *address_of(server).identity]
     command = [sys.executable, str(HERE / "get_while_rendering.py"), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     result = json.loads(done.stdout)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import cluster
 import kube_api
 import many_repositories
 import measurements as m
@@ -20,7 +21,7 @@ import variant_sets
 import variants
 from report import Row, machine, table, write
 from session import Session
-from testbed import PorchProcess, RemoteServer, control_plane, register, remotes, uses_acceptance_programs
+from testbed import PorchProcess, RemoteServer, address_of, control_plane, register, remotes, uses_acceptance_programs
 from toolchain_rows import toolchain_rows
 
 PARTS = (
@@ -36,6 +37,7 @@ PARTS = (
     "many",
     "variants",
     "sets",
+    "cluster",
 )
 
 
@@ -67,7 +69,7 @@ class Bench:
         server = self._start("growth")
         try:
             self._register_empty(server, "growing")
-            self._growth = m.lifecycle(server, self._git, "growing", self._sizes, "p")
+            self._growth = m.lifecycle(address_of(server), self._git, "growing", self._sizes, "p")
             rows = m.one_client_rows(self._growth)
             count = self._growth[-1].lists["revisions"]
             rows.append(m.memory_row(server, count, 150, "159 MB"))
@@ -81,7 +83,7 @@ class Bench:
         try:
             if not self._growth:
                 self._register_empty(server, "growing")
-                m.lifecycle(server, self._git, "growing", m.SHORT, "w")
+                m.lifecycle(address_of(server), self._git, "growing", m.SHORT, "w")
             return m.watch_rows(server, self._sizes)
         finally:
             server.stop()
@@ -168,7 +170,7 @@ class Bench:
             rows.append(m.memory_row(server, count, 250, "–"))
             if self._growth:
                 few = m.Sizes(2, 25, self._sizes.pushes, 0, 0, 0, 0, (0, 0), (0, 0), 0, 0)
-                midst = m.lifecycle(server, self._git, name, few, "q")[-1]
+                midst = m.lifecycle(address_of(server), self._git, name, few, "q")[-1]
                 rows += m.flat_rows(self._growth[0], midst, count)
             return rows
         finally:
@@ -190,6 +192,15 @@ class Bench:
         rows = set_rendering.rows(set_rendering.SHORT if short else set_rendering.FULL)
         load = variant_sets.SHORT if short else variant_sets.FULL
         return [*rows, *variant_sets.rows(self._start, self._git, self._folder, load)]
+
+    def cluster(self) -> list[Row]:
+        """The server behind a real kube-apiserver, on PostgreSQL; nothing where no control plane is built."""
+        folder = self._folder / "cluster"
+        with control_plane(folder / "control-plane") as real:
+            if real is None:
+                print("  left out: there is no control plane; make controlplane builds one, which needs Go", flush=True)
+                return []
+            return cluster.rows(folder, real, self._git, cluster.SHORT if self._sizes is m.SHORT else cluster.FULL)
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from report import Row, at_most
-from testbed import HERE, ControlPlane, PorchProcess, certificate_arguments, resident_megabytes
+from testbed import HERE, ControlPlane, PorchProcess, address_of, resident_megabytes
 
 P99_MILLISECONDS = 50.0
 """What is asked of a hundred watchers (issue 5)."""
@@ -46,7 +46,7 @@ def stress_rows(server: PorchProcess, loads: tuple[Load, ...]) -> list[Row]:
 def fan_out_row(server: PorchProcess, real: ControlPlane | None, load: Load) -> Row:
     """Measure how long events take to all watchers, here and at a kube-apiserver; nothing is asked of it."""
     what = f"watch of ConfigMaps, {load.watchers} watchers, {load.rate} events/s: p50 / p99 from the write's answer"
-    ours = _delays(_run(server.url, certificate_arguments(server), load, "default"))
+    ours = _delays(_run(server.url, address_of(server).identity, load, "default"))
     if real is None:
         return Row(what, "–", "", ours)
     certificate, key = map(str, real.client_certificate)
@@ -66,7 +66,7 @@ def _rows(server: PorchProcess, load: Load, namespace: str) -> list[Row]:
     client.close()
     memory = _Memory(server.pid)
     with memory:
-        result = _run(server.url, certificate_arguments(server), load, namespace)
+        result = _run(server.url, address_of(server).identity, load, namespace)
     print(f"  {result}, memory {memory.before:.0f} → {memory.highest:.0f} MB", flush=True)
     if result["watchers_with_wrong_events"] or result["errors"]:
         raise RuntimeError(f"not every watcher saw every event once and in order: {result}")

@@ -8,7 +8,8 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,9 +22,11 @@ from control_plane import ControlPlane, NotBuilt  # noqa: E402
 from manifests import credentials, repository  # noqa: E402
 from porch_client import CONFIG, PorchClient  # noqa: E402
 from porch_process import PorchProcess, ServerDied, free_port  # noqa: E402
+from session import Session  # noqa: E402
 
 __all__ = [
     "CONFIG",
+    "Address",
     "ControlPlane",
     "PorchClient",
     "PorchProcess",
@@ -104,9 +107,27 @@ def repository_path(client: PorchClient, name: str) -> str:
     return f"{CONFIG}/namespaces/{client.namespace}/repositories/{name}"
 
 
-def certificate_arguments(server: PorchProcess) -> Sequence[str]:
-    """Return the arguments with which load programs identify themselves."""
-    return "--cert", str(server.data / "admin.crt"), "--key", str(server.data / "admin.key")
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where load goes, and whose certificate it shows."""
+
+    url: str
+    certificate: Path
+    key: Path
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The arguments with which load programs identify themselves."""
+        return "--cert", str(self.certificate), "--key", str(self.key)
+
+    def session(self) -> Session:
+        """Open a connection of one's own."""
+        return Session(self.url, "default", str(self.certificate), str(self.key))
+
+
+def address_of(server: PorchProcess) -> Address:
+    """Return the address of a standalone server, for its administrator."""
+    return Address(server.url, server.data / "admin.crt", server.data / "admin.key")
 
 
 def resident_megabytes(pid: int) -> float:
