@@ -69,25 +69,36 @@ class Controller:
         """Work until cancelled: then nothing new is begun, what runs may finish within the grace, and the rest is cancelled.
 
         Runs once; the queue is of no use afterwards.
+
+        Raises:
+            BaseException: what broke a worker; of several, a BaseExceptionGroup.
         """
         self._metrics.watch(self._name, self._queue, self._workers)
         workers = [asyncio.create_task(self._work(), name=f"{self._name} {number}") for number in range(self._workers)]
         try:
             # Workers end by themselves only when something is broken beyond their catching.
-            ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._queue.shut_down()
-            await self._finish(workers)
-        for worker in ended:
-            worker.result()
+            broken = await self._finish(workers)
+        if len(broken) == 1:
+            raise broken[0]
+        if broken:
+            raise BaseExceptionGroup("workers broke", broken)
 
-    async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
+    async def _finish(self, workers: list[asyncio.Task[None]]) -> list[BaseException]:
+        """End the workers and return what broke any of them; asked of each, or asyncio would tell of it at some later time."""
         _, running = await asyncio.wait(workers, timeout=self._grace)
         for worker in running:
             worker.cancel()
         if running:
             log.warning("reconciles were cut short", controller=self._name, number=len(running))
             await asyncio.wait(running, timeout=self._grace)
+        ended = [worker for worker in workers if worker.done() and not worker.cancelled()]
+        broken = [error for worker in ended if (error := worker.exception()) is not None]
+        for error in broken:
+            log.error("a worker broke", controller=self._name, error=repr(error))
+        return broken
 
     async def _work(self) -> None:
         while True:

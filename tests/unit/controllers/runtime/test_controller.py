@@ -1,10 +1,12 @@
 """Workers keep the contract of controller-runtime: one key once at a time, failures later, an orderly stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Self
 
 import pytest
+import structlog
 from prometheus_client import CollectorRegistry
 
 from controllers.runtime.controller import Controller, Result, Terminal
@@ -47,6 +49,16 @@ class Running:
     def counted(self, result: str) -> float:
         labels = {"controller": "test", "result": result}
         return self.metrics.registry.get_sample_value("controller_runtime_reconcile_total", labels) or 0.0
+
+
+@pytest.fixture
+async def every_error_is_taken() -> AsyncIterator[None]:
+    """By the end of the test asyncio has no error to tell that nobody asked for."""
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    yield
+    gc.collect()
+    assert told == []
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -199,6 +211,40 @@ async def test_a_stop_cuts_short_what_does_not_finish_within_the_grace() -> None
             await running.stop()
 
     assert running.counted("success") == 0
+
+
+class Broken(BaseException):
+    """No ``except Exception`` takes it for a failure of a key."""
+
+
+@pytest.mark.usefixtures("every_error_is_taken")
+async def test_what_breaks_several_workers_at_once_is_all_raised() -> None:
+    async def breaks(_: Key) -> Result:
+        raise Broken
+
+    metrics = ControllerMetrics(CollectorRegistry())
+    queue = metrics.queue("test")
+    queue.add(A)
+    queue.add(B)
+
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await Controller("test", breaks, queue, 4, metrics).run()
+
+    assert [type(error) for error in raised.value.exceptions] == [Broken, Broken]
+
+
+@pytest.mark.usefixtures("every_error_is_taken")
+async def test_what_breaks_a_worker_while_all_stop_is_logged() -> None:
+    async def breaks_late(_: Key) -> Result:
+        await asyncio.sleep(0.02)
+        raise Broken
+
+    with structlog.testing.capture_logs() as lines:
+        async with Running(breaks_late) as running:
+            running.queue.add(A)
+            await until(lambda: running.seen == [A])
+
+    assert [line["error"] for line in lines if line["event"] == "a worker broke"] == ["Broken()"]
 
 
 async def test_it_is_unhealthy_while_a_reconcile_does_not_even_end_when_cancelled(
