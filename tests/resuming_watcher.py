@@ -63,7 +63,7 @@ class Watcher(threading.Thread):
                 return
             self._opened = time.monotonic()
             while (line := response.readline()) and not self._stopped.is_set():
-                self._take(json.loads(line))
+                self._take(json.loads(line), time.monotonic())
         finally:
             client.close()
 
@@ -78,7 +78,7 @@ class Watcher(threading.Thread):
             self._version = 0
         self._stopped.wait(0.1)
 
-    def _take(self, event: Object) -> None:
+    def _take(self, event: Object, read_at: float) -> None:
         kind, body = event["type"], event["object"]
         if kind == "ERROR":
             self._refused(body.get("code", GONE), json.dumps(body).encode())
@@ -90,7 +90,7 @@ class Watcher(threading.Thread):
         if kind == "BOOKMARK":
             return
         self.events += 1
-        self.arrived[version] = (self._opened, time.monotonic())
+        self.arrived[version] = (self._opened, read_at)
         if (kind == "ADDED") == (name in self.seen):
             self.violations.append(f"{kind} {name} at {version}, and it was {'' if name in self.seen else 'not '}there")
         if kind == "DELETED":

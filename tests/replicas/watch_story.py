@@ -3,7 +3,7 @@
 Source: ``users.md`` 7.2 #2.
 """
 
-import random
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -11,12 +11,42 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from eventually import eventually
 from porch_client import PorchClient
-from replica_set import SLOW, ReplicaSet
-from resuming_watcher import Watcher
+from porch_process import PorchProcess
+from replica_set import ReplicaSet
+from watching_process import Seen, watching
 
 PATCH = "application/merge-patch+json"
+FROM_ONE_TO_THE_OTHER = 60
+"""Writes each of which each is waited for at another replica."""
+
+
+def delays_between(writer: PorchProcess, watched: PorchProcess, draft: str) -> list[float]:
+    """Write at one replica and watch at another, one write after the other; return from answer to event, sorted, in seconds.
+
+    An event may be there before the answer is.
+    """
+    delays = []
+    with closing(writer.client()) as one, closing(watched.client()) as two:
+        version = annotate(one, draft, "begin")
+        two.send("GET", f"{two.path('packagerevisions')}?watch=1&timeoutSeconds=600&resourceVersion={version}")
+        lines = two._connection.getresponse()
+        for number in range(FROM_ONE_TO_THE_OTHER):
+            version = annotate(one, draft, str(number))
+            answered = time.monotonic()
+            while int(json.loads(lines.readline())["object"]["metadata"]["resourceVersion"]) < version:
+                pass
+            delays.append(time.monotonic() - answered)
+    return sorted(delays)
+
+
+def annotate(client: PorchClient, name: str, value: str) -> int:
+    """Change an annotation of a draft; return its new resourceVersion."""
+    path = client.path("packagerevisions", name)
+    body = {"metadata": {"annotations": {"tests/step": value}}}
+    answer = client.request("PATCH", path, body, content_type=PATCH)
+    assert answer.code == 200, answer.body
+    return int(answer.object["metadata"]["resourceVersion"])
 
 
 @dataclass
@@ -34,31 +64,21 @@ class WatchStory:
         Raises:
             AssertionError: a watcher missed an event, or saw one twice, or in the wrong order.
         """
-        chance = random.Random(seed)  # noqa: S311 # repeatable, not secret
-        watching = [
-            Watcher(lambda: chance.choice(self.replicas.members).client(), watch_seconds=1) for _ in range(watchers)
-        ]
-        for watcher in watching:
-            watcher.start()
-        for watcher in watching:
-            eventually(lambda watcher=watcher: _listed(watcher), SLOW)  # type: ignore[misc] # as inferred
-        begun = {watcher: watcher.version for watcher in watching}
-        with ThreadPoolExecutor(2) as pool:
-            halves = [pool.submit(self._write, number, writes // 2, per_second / 2) for number in range(2)]
-            for half in halves:
-                half.result()
-        last = max(self.written)
-        for watcher in watching:
-            eventually(lambda watcher=watcher: _reached(watcher, last), SLOW)  # type: ignore[misc] # as inferred
-            watcher.stop()
-        for watcher in watching:
-            watcher.join(SLOW)
-            self._check(watcher, begun[watcher], last)
-        return sorted(lag for watcher in watching for lag in self._lags(watcher))
+        with watching(self.replicas, watchers, seed) as processes:
+            with ThreadPoolExecutor(2) as pool:
+                halves = [pool.submit(self._write, number, writes // 2, per_second / 2) for number in range(2)]
+                for half in halves:
+                    half.result()
+            last = max(self.written)
+            everything = processes.until(last)
+        assert len(everything) == watchers
+        for seen in everything:
+            self._check(seen, last)
+        return sorted(lag for seen in everything for lag in self._lags(seen))
 
-    def _lags(self, watcher: Watcher) -> Iterator[float]:
+    def _lags(self, seen: Seen) -> Iterator[float]:
         """Yield the lags of what was written while a watch was open; what came before is told when it resumes."""
-        for version, (opened, arrived) in watcher.arrived.items():
+        for version, (opened, arrived) in seen.arrived.items():
             if self.written.get(version, 0.0) > opened:
                 yield arrived - self.written[version]
 
@@ -68,28 +88,13 @@ class WatchStory:
             began = time.monotonic()
             for step in range(writes):
                 name = self.drafts[(2 * step + number) % len(self.drafts)]
-                version = self._annotate(client, name, f"{number}-{step}")
+                version = annotate(client, name, f"{number}-{step}")
                 with self._lock:
                     self.written[version] = time.monotonic()
                 time.sleep(max(0.0, began + (step + 1) / per_second - time.monotonic()))
 
-    def _annotate(self, client: PorchClient, name: str, value: str) -> int:
-        path = client.path("packagerevisions", name)
-        body = {"metadata": {"annotations": {"tests/step": value}}}
-        answer = client.request("PATCH", path, body, content_type=PATCH)
-        assert answer.code == 200, answer.body
-        return int(answer.object["metadata"]["resourceVersion"])
-
-    def _check(self, watcher: Watcher, begun: int, last: int) -> None:
-        assert watcher.violations == []
-        seen = {version for version in watcher.arrived if begun < version <= last}
-        missed = {version for version in self.written if version > begun} - seen
+    def _check(self, seen: Seen, last: int) -> None:
+        assert seen.violations == []
+        told = {version for version in seen.arrived if seen.begun < version <= last}
+        missed = {version for version in self.written if version > seen.begun} - told
         assert not missed, f"{len(missed)} events were never seen: {sorted(missed)[:5]}"
-
-
-def _listed(watcher: Watcher) -> None:
-    assert watcher.version > 0
-
-
-def _reached(watcher: Watcher, version: int) -> None:
-    assert watcher.version >= version, watcher.violations

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -20,9 +21,11 @@ from linearizability import violation  # noqa: E402
 from object_histories import History  # noqa: E402
 from replica_set import ReplicaSet, register, running_replicas  # noqa: E402
 from split_brain import SplitBrain  # noqa: E402
-from watch_story import WatchStory  # noqa: E402
+from watch_story import WatchStory, delays_between  # noqa: E402
 
 OPERATIONS = 500
+LONGEST_LAG = 0.25
+"""Seconds, of 99 of 100 events (issue 9). All of this machine's processors are needed: twenty watchers, two servers, a database."""
 
 
 def main() -> int:
@@ -97,14 +100,23 @@ def _watches(replicas: ReplicaSet, server: GitServer, writes: int) -> list[str]:
         made = client.create_revision("watched", f"drafted-{number}")
         drafts.append(made.object["metadata"]["name"])
     client.close()
+    delays = delays_between(replicas.members[0], replicas.members[1], drafts[0])
+    print(f"one writer, one watcher at the other replica: lag {_shown(delays)}", flush=True)
     try:
         lags = WatchStory(replicas, drafts).run(1, watchers=20, writes=writes, per_second=100)
     except AssertionError as error:
         print(f"FAILED watches: {error}", flush=True)
         return ["watches"]
-    p50, p99 = (lags[len(lags) * share // 100] * 1000 for share in (50, 99))
-    print(f"{writes} writes, 20 watchers, {len(lags)} events: lag p50 {p50:.0f} ms, p99 {p99:.0f} ms", flush=True)
+    print(f"{writes} writes, 20 watchers, {len(lags)} events: lag {_shown(lags)}", flush=True)
+    if lags[len(lags) * 99 // 100] > LONGEST_LAG:
+        return ["lag of watches"]
     return []
+
+
+def _shown(lags: Sequence[float]) -> str:
+    """Return the figures of delays that are sorted, in seconds."""
+    p50, p99 = (lags[len(lags) * share // 100] * 1000 for share in (50, 99))
+    return f"p50 {p50:.0f} ms, p99 {p99:.0f} ms, longest {lags[-1] * 1000:.0f} ms"
 
 
 if __name__ == "__main__":

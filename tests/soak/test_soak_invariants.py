@@ -105,7 +105,7 @@ def test_events_that_are_no_history_are_seen(events: list[tuple[str, str, int]],
 
     for kind, name, version in events:
         metadata: dict[str, Any] = {"name": name, "resourceVersion": str(version)}
-        watcher._take({"type": kind, "object": {"metadata": metadata}})
+        watcher._take({"type": kind, "object": {"metadata": metadata}}, 0.0)
 
     assert any(problem in violation for violation in watcher.violations), watcher.violations
 
