@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFE = dt.timedelta(days=1)
+Span = tuple[dt.timedelta, dt.timedelta]
 SERVING_NAMES = ("localhost", "kubernetes.default.svc")
 SERVING_ADDRESSES = ("127.0.0.1", "10.0.0.1")
 """Loopback, and the first address of the service range, which is kube-apiserver's own."""
@@ -44,7 +45,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = (
-            _builder(subject, subject, key)
+            _builder(subject, subject, key, key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(key, hashes.SHA256())
         )
@@ -57,7 +58,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = (
-            _builder(subject, self.certificate.subject, key)
+            _builder(subject, self.certificate.subject, key, self.key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .sign(self.key, hashes.SHA256())
         )
@@ -70,25 +71,27 @@ class Authority:
         """The authority's certificate."""
         return self.folder / f"{self.name}.crt"
 
-    def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """Sign a client certificate for ``user`` in ``groups``."""
+    def client(self, user: str, groups: Sequence[str] = (), *, valid: Span | None = None) -> KeyPair:
+        """Sign a client certificate for ``user`` in ``groups``; ``valid`` from when until when, seen from now."""
         organisations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*organisations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
-        return self._issue(user, subject, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]))
+        return self._issue(user, subject, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), valid=valid)
 
-    def server(self, name: str) -> KeyPair:
-        """Sign a serving certificate for loopback and the names that a cluster gives its API server."""
+    def server(self, name: str, hosts: Sequence[str] = SERVING_NAMES) -> KeyPair:
+        """Sign a serving certificate for loopback and ``hosts``, by default the names that a cluster gives its API server."""
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         names = [
-            *(x509.DNSName(host) for host in SERVING_NAMES),
+            *(x509.DNSName(host) for host in hosts),
             *(x509.IPAddress(ipaddress.ip_address(address)) for address in SERVING_ADDRESSES),
         ]
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
         return self._issue(name, subject, usage, x509.SubjectAlternativeName(names))
 
-    def _issue(self, name: str, subject: x509.Name, *extensions: x509.ExtensionType) -> KeyPair:
+    def _issue(
+        self, name: str, subject: x509.Name, *extensions: x509.ExtensionType, valid: Span | None = None
+    ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(subject, self.certificate.subject, key)
+        builder = _builder(subject, self.certificate.subject, key, self.key, valid)
         for extension in extensions:
             builder = builder.add_extension(extension, critical=False)
         certificate = builder.sign(self.key, hashes.SHA256())
@@ -110,16 +113,26 @@ def signing_key(folder: Path, name: str) -> KeyPair:
     return pair
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    valid: Span | None = None,
+) -> x509.CertificateBuilder:
+    """Begin a certificate. The identifiers of both keys tell authorities of the same name apart, as those of kubeadm do."""
     now = dt.datetime.now(dt.UTC)
+    begin, end = valid or (dt.timedelta(minutes=-5), LIFE)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(minutes=5))
-        .not_valid_after(now + LIFE)
+        .not_valid_before(now + begin)
+        .not_valid_after(now + end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
 
 

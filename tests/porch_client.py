@@ -63,6 +63,11 @@ class PorchClient:
         self.headers: dict[str, str] = {}
         """Sent with every request."""
 
+    @property
+    def local_address(self) -> object:
+        """Our end of the connection, None while there is none: two connections have different ones."""
+        return self._connection.sock.getsockname() if self._connection.sock else None
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

@@ -75,6 +75,9 @@ def test_users_keep_their_names_and_rights_through_the_aggregator(admin: Kubectl
         assert admin("get", "packagerevisions", "--as=eve").returncode == 0
 
     eventually(allowed, timeout=60)
+    # The cluster is asked about what a list is narrowed to, and understands the question.
+    narrowed = ("--selector=team in (a,b),!old,owner,tier!=x", "--field-selector=spec.lifecycle=Draft")
+    admin.ok("get", "packagerevisions", "--as=eve", *narrowed)
 
 
 def test_service_accounts_may_what_they_are_bound_to(admin: Kubectl, porch_server: AggregatedProcess) -> None:
