@@ -90,7 +90,7 @@ def ensure_certificates(data: Path, port: int, host: str = "127.0.0.1") -> Files
     files = ensure_serving(data, tuple(dict.fromkeys((*LOCAL_HOSTS, reachable))))
     authority = load_authority(files)
     if not _is_current(files.admin, files.admin_key, authority):
-        _store_leaf(files.admin, files.admin_key, issue_client(authority, ADMIN, ADMIN_GROUPS))
+        store_leaf(files.admin, files.admin_key, issue_client(authority, ADMIN, ADMIN_GROUPS))
     _ensure_kubeconfig(files, reachable, port)
     return files
 
@@ -105,7 +105,7 @@ def ensure_serving(data: Path, names: Sequence[str]) -> Files:
     files = Files.under(data)
     authority = _ensure_authority(files)
     if not _is_current(files.serving, files.serving_key, authority, names):
-        _store_leaf(files.serving, files.serving_key, _issue_serving(authority, names))
+        store_leaf(files.serving, files.serving_key, issue_serving(authority, names))
     return files
 
 
@@ -147,7 +147,7 @@ def _ensure_authority(files: Files) -> Authority:
             if files.ca_key.exists():
                 raise _unusable(files, "is missing, and its key is damaged")
             key = ec.generate_private_key(ec.SECP256R1())
-            _write(files.ca_key, _key_pem(key), _PRIVATE)
+            _write(files.ca_key, key_pem(key), _PRIVATE)
         _write(files.ca, _self_signed(key).public_bytes(serialization.Encoding.PEM), _PUBLIC)
     authority = load_authority(files)
     # Copies and restores tend to lose permissions; a readable CA key gives everyone every right.
@@ -177,7 +177,14 @@ def _self_signed(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     )
 
 
-def _issue_serving(authority: Authority, names: Sequence[str]) -> tuple[bytes, bytes]:
+def new_authority() -> Authority:
+    """Make an authority that nobody trusts yet."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return Authority(_self_signed(key), key)
+
+
+def issue_serving(authority: Authority, names: Sequence[str]) -> tuple[bytes, bytes]:
+    """Sign a serving certificate for ``names``, hosts and addresses; return certificate and key in PEM."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "porch")])
     alternative = x509.SubjectAlternativeName([_general_name(name) for name in names])
     return _issue(authority, subject, ExtendedKeyUsageOID.SERVER_AUTH, alternative)
@@ -210,7 +217,7 @@ def _issue(
     if alternative is not None:
         builder = builder.add_extension(alternative, critical=False)
     certificate = builder.sign(authority.key, hashes.SHA256())
-    return certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key)
+    return certificate.public_bytes(serialization.Encoding.PEM), key_pem(key)
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
@@ -243,18 +250,31 @@ def is_specific(host: str) -> bool:
 
 
 def _is_current(path: Path, key_path: Path, authority: Authority, names: Sequence[str] = ()) -> bool:
+    return is_current(_read_certificate(path), _read_key(key_path), authority, names)
+
+
+def is_current(
+    certificate: x509.Certificate | None,
+    key: ec.EllipticCurvePrivateKey | None,
+    authority: Authority,
+    names: Sequence[str] = (),
+) -> bool:
     """Tell whether a leaf can be kept: whole, of this CA, not near its end, and good for ``names``."""
-    certificate, key = _read_certificate(path), _read_key(key_path)
     if certificate is None or key is None or certificate.public_key() != key.public_key():
         return False
     try:
         certificate.verify_directly_issued_by(authority.certificate)
     except (ValueError, TypeError, InvalidSignature):
         return False
-    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-    if _now() >= certificate.not_valid_before_utc + life * RENEW_AFTER:
+    if is_due(certificate):
         return False
     return not names or {_general_name(name) for name in names} <= _names_of(certificate)
+
+
+def is_due(certificate: x509.Certificate) -> bool:
+    """Tell whether a certificate is to be replaced: two thirds of its life are over."""
+    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return _now() >= certificate.not_valid_before_utc + life * RENEW_AFTER
 
 
 def _names_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
@@ -287,7 +307,8 @@ def _ensure_token(files: Files, known: str) -> str:
     return token
 
 
-def _store_leaf(path: Path, key_path: Path, pem: tuple[bytes, bytes]) -> None:
+def store_leaf(path: Path, key_path: Path, pem: tuple[bytes, bytes]) -> None:
+    """Replace a certificate and its key, each in one step; whoever reads between finds two that do not belong together."""
     certificate, key = pem
     _write(key_path, key, _PRIVATE)
     _write(path, certificate, _PUBLIC)
@@ -295,20 +316,37 @@ def _store_leaf(path: Path, key_path: Path, pem: tuple[bytes, bytes]) -> None:
 
 def _read_certificate(path: Path) -> x509.Certificate | None:
     try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
-    except (FileNotFoundError, ValueError):
+        return certificate_in(path.read_bytes())
+    except FileNotFoundError:
         return None
 
 
 def _read_key(path: Path) -> ec.EllipticCurvePrivateKey | None:
     try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    except (FileNotFoundError, ValueError, TypeError):
+        return key_in(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def certificate_in(pem: bytes) -> x509.Certificate | None:
+    """Read the first certificate of a PEM text, None where there is none."""
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        return None
+
+
+def key_in(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
+    """Read a private key of the kind that we make, None where there is none."""
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError):
         return None
     return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Return a private key in PEM, not encrypted."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from apiserver import http_protocol, serving
 from apiserver.auth.authenticate import CertificateAuthenticator
-from apiserver.auth.certificates import Files, _issue_serving, ensure_certificates, issue_client, load_authority
+from apiserver.auth.certificates import Files, ensure_certificates, issue_client, issue_serving, load_authority
 from apiserver.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -173,7 +173,7 @@ async def test_a_certificate_of_another_ca_fails_the_handshake(server: Running, 
 
 async def test_a_serving_certificate_is_no_identity(server: Running, tmp_path: Path) -> None:
     """Its extended key usage does not allow it, although our CA signed it."""
-    pair = _issue_serving(load_authority(server.files), ["localhost"])
+    pair = issue_serving(load_authority(server.files), ["localhost"])
 
     with pytest.raises((ssl.SSLError, ConnectionError)):
         await server.exchange(get(), server.context(pair, tmp_path))

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from apiserver.auth.certificates import (
     LOCAL_HOSTS,
     Files,
-    _issue_serving,
     ensure_certificates,
     issue_client,
+    issue_serving,
     load_authority,
 )
 from apiserver.tls import ReloadingTls
@@ -56,7 +56,7 @@ def der(path: Path) -> bytes:
 
 def test_new_connections_get_the_new_certificate(files: Files, tls: ReloadingTls, tmp_path: Path) -> None:
     before = served(tls, client_of(files))[0]
-    certificate, key = _issue_serving(load_authority(files), LOCAL_HOSTS)
+    certificate, key = issue_serving(load_authority(files), LOCAL_HOSTS)
     files.serving_key.write_bytes(key)
     files.serving.write_bytes(certificate)
 
@@ -69,7 +69,7 @@ def test_new_connections_get_the_new_certificate(files: Files, tls: ReloadingTls
 
 def test_half_a_change_leaves_the_old_pair_in_force(files: Files, tls: ReloadingTls) -> None:
     before = served(tls, client_of(files))[0]
-    certificate, key = _issue_serving(load_authority(files), LOCAL_HOSTS)
+    certificate, key = issue_serving(load_authority(files), LOCAL_HOSTS)
 
     files.serving.write_bytes(certificate)
     half = tls.look()
@@ -98,7 +98,7 @@ def test_a_certificate_of_another_ca_is_refused_after_a_change_too(
     files: Files, tls: ReloadingTls, tmp_path: Path
 ) -> None:
     foreign = ensure_certificates(tmp_path / "foreign", 9443)
-    certificate, key = _issue_serving(load_authority(files), LOCAL_HOSTS)
+    certificate, key = issue_serving(load_authority(files), LOCAL_HOSTS)
     files.serving_key.write_bytes(key)
     files.serving.write_bytes(certificate)
     assert tls.look()

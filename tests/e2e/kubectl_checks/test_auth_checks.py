@@ -12,7 +12,7 @@ from manifests import Register, init_task, package_revision
 from porch_process import PorchProcess
 from remotes import Remote
 
-from apiserver.auth.certificates import LOCAL_HOSTS, Files, _issue_serving, _store_leaf, load_authority
+from apiserver.auth.certificates import LOCAL_HOSTS, Files, issue_serving, load_authority, store_leaf
 from apiserver.auth.issuing import user_kubeconfig
 
 As = Callable[..., Kubectl]
@@ -143,7 +143,7 @@ def test_row_89_a_new_serving_certificate_is_used_without_a_restart(
     assert kept.request("GET", "/version").code == 200
     pid, before = porch_server.pid, _serving_certificate(porch_server)
 
-    _store_leaf(files.serving, files.serving_key, _issue_serving(load_authority(files), LOCAL_HOSTS))
+    store_leaf(files.serving, files.serving_key, issue_serving(load_authority(files), LOCAL_HOSTS))
     wanted = ssl.PEM_cert_to_DER_cert(files.serving.read_text())
     eventually(lambda: _assert_same(_serving_certificate(porch_server), wanted), timeout=15)
 
