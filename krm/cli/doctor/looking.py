@@ -19,6 +19,7 @@ from krm.client.connection import Answer, Connection, open_connection
 from krm.client.errors import NoAnswer
 from krm.client.kubeconfig import BadKubeconfig, read_access
 from krm.client.resources import (
+    API_SERVICES,
     LEASES,
     PACKAGE_REVISIONS,
     PACKAGE_VARIANT_SETS,
@@ -31,7 +32,6 @@ from krm.meta.errors import Forbidden, NotFound, StatusError, Unauthorized
 Json = dict[str, Any]
 Check = Callable[[Json, dt.datetime], Iterable[Finding]]
 
-API_SERVICES: Final = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 API_SERVICE: Final = "v1alpha1.porch.kpt.dev"
 LEASE_NAMES: Final = ("porch-controllers", "porch-approval")
 UNFINISHED: Final = ("Draft", "Proposed", "DeletionProposed")
