@@ -16,11 +16,13 @@ from apiserver.auth.certificates import LOCAL_HOSTS, Files, ensure_serving, is_s
 from apiserver.cluster.answers import ClusterUnusable
 from apiserver.cluster.events import ClusterEvents
 from apiserver.cluster.sets import ClusterSets
+from apiserver.cluster.shared_certificates import SharedServing
 from apiserver.cluster.store import ClusterStore
 from apiserver.cluster_access import ClusterAccess
 from apiserver.engine.engine_metrics import EngineMetrics
 from apiserver.machinery.in_flight import InFlight
 from apiserver.machinery.machinery import ApiMachinery
+from apiserver.machinery.stopping import Stopping
 from apiserver.memory import give_back_regularly, loading_long_lived
 from apiserver.metrics_listener import metrics_listener
 from apiserver.packages import Packages
@@ -28,7 +30,7 @@ from apiserver.previews import Previews
 from apiserver.resources.objects import stored_namespaces
 from apiserver.resources.porch import GROUP
 from apiserver.resources.queued_events import QueuedEvents
-from apiserver.serving import Secured, serve_secured
+from apiserver.serving import Pace, Secured, serve_secured
 from apiserver.settings import Settings
 from apiserver.tls import ReloadingTls
 from apiserver.tracing import traces_exported
@@ -39,6 +41,8 @@ from storage.sql.migrate import upgrade_aside
 
 AGENT = "porch-server"
 """As whom the server writes to the cluster: the field manager of what it says about Repositories."""
+WATCHES_END_SECONDS = 10.0
+"""Over which the watches end, so that those who watched come to the other servers one after the other."""
 
 Announce = Callable[[int, Path], None]
 """Told the port and the certificate, or its CA, once requests are answered."""
@@ -67,7 +71,7 @@ class ClusterServer:
 
 def create_server(settings: Settings, client: KubeClient) -> ClusterServer:
     """Wire a server of the cluster that ``client`` speaks to; nothing is opened before the application's lifespan begins."""
-    shutdown = asyncio.Event()
+    shutdown = Stopping()
     own = database_store(settings)
     store = ClusterStore(own, client)
     metrics = create_metrics(own)
@@ -147,18 +151,51 @@ async def serve(settings: Settings, *, announce: Announce) -> None:
         if settings.metrics_port is not None:
             listener = metrics_listener(made.server.metrics, settings.host, settings.metrics_port)
             await stack.enter_async_context(listener)
+        if settings.tls_secret:
+            await stack.enter_async_context(_shared_certificate(settings, client))
         secure = partial(_secure, settings, made.trusted, announce)
-        await serve_secured(made.server.app, settings, made.server.shutdown, secure)
+        await serve_secured(made.server.app, settings, made.server.shutdown, secure, pace=_pace(settings))
+
+
+def _pace(settings: Settings) -> Pace:
+    """Return how a server in a cluster stops: clients learn of it first, and what they asked for is finished."""
+    return Pace(delay=settings.shutdown_delay, watches=WATCHES_END_SECONDS, requests=settings.request_timeout)
 
 
 def _secure(settings: Settings, trusted: Callable[[], str], announce: Announce, port: int) -> Secured:
     """Return the TLS of the port: certificates as given or of our own, clients as the cluster says."""
-    if settings.tls_cert_file and settings.tls_private_key_file:
-        given = GivenCertificate(settings.tls_cert_file, settings.tls_private_key_file)
+    given = _given_certificate(settings)
+    if given is not None:
         return ReloadingTls(given, lambda: None, trusted), lambda: announce(port, given.serving)
     renew = partial(ensure_serving, settings.data, _names(settings))
     files: Files = renew()
     return ReloadingTls(files, renew, trusted), lambda: announce(port, files.ca)
+
+
+def _given_certificate(settings: Settings) -> GivenCertificate | None:
+    if settings.tls_secret:  # of which there is a copy
+        files = Files.under(settings.data)
+        return GivenCertificate(files.serving, files.serving_key)
+    if settings.tls_cert_file and settings.tls_private_key_file:
+        return GivenCertificate(settings.tls_cert_file, settings.tls_private_key_file)
+    return None
+
+
+@asynccontextmanager
+async def _shared_certificate(settings: Settings, client: KubeClient) -> AsyncIterator[None]:
+    """Have a certificate that is shared with the other servers, and look after it.
+
+    Raises:
+        ClusterUnusable: the Secret cannot be used.
+    """
+    namespace, name = settings.tls_secret.split("/")
+    shared = SharedServing(client, namespace, name, _names(settings), settings.data)
+    await shared.start()
+    looking = asyncio.create_task(shared.run())
+    try:
+        yield
+    finally:
+        looking.cancel()
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The network side of the server process: listen, TLS, and a stop that takes no more than five seconds.
+"""The network side of the server process: listen, TLS, and a stop that always ends.
 
 ``run`` owns the event loop and ``serve`` the listening socket; what is served is an ASGI application that knows
 neither. Source: ``kube-api.md`` 3.4 and 4, issue 3 part 1.
@@ -7,11 +7,14 @@ neither. Source: ``kube-api.md`` 3.4 and 4, issue 3 part 1.
 import asyncio
 import os
 import resource
+import signal
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from types import FrameType
 from typing import Any
 
@@ -22,15 +25,14 @@ from starlette.applications import Starlette
 
 from apiserver.auth.certificates import Files, ensure_certificates
 from apiserver.http_protocol import BoundedProtocol
+from apiserver.machinery.stopping import SPREAD_SECONDS, Stopping
 from apiserver.settings import Settings
 from apiserver.tls import ReloadingTls
 
-STOP_WITHIN = 5.0
-"""Seconds from the first signal to the end of the process, whatever is still going on."""
-DRAIN = 3
-"""Seconds of those for requests to finish; the application's own stop has the rest."""
+CLOSING_SECONDS = 2.0
+"""For the application's own stop, after its last request."""
 MARGIN = 0.3
-"""Seconds kept back from STOP_WITHIN for the interpreter to leave."""
+"""Seconds of those kept back for the interpreter to leave."""
 FILES = 65_536
 """Files that may be open besides connections, where the system allows so many."""
 BACKLOG = 1024
@@ -43,7 +45,36 @@ Secured = tuple[ReloadingTls, Callable[[], None] | None]
 BeforeStop = Callable[[], Coroutine[Any, Any, None]]
 """Awaited when the server was told to stop and still answers; takes little of the time that there is."""
 
+CLOSE = (b"connection", b"close")
+"""Header of answers after which a client shall connect anew, to another server if there is one."""
+
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long the steps of a stop may take, in seconds."""
+
+    delay: float = 0.0
+    """Everything is served on, but the server is unready: what sends requests to it learns that it ends."""
+    watches: float = SPREAD_SECONDS
+    """The watches end, each at a moment of its own, while no new connections are taken."""
+    requests: float = 3.0
+    """From the same moment: for requests to finish, and what is then still going on is given up."""
+
+    @property
+    def drain(self) -> int:
+        """Seconds after which connections that are still open are given up."""
+        return ceil(max(self.watches, self.requests))
+
+    @property
+    def whole(self) -> float:
+        """Seconds from the signal to the end of the process, whatever is still going on."""
+        return self.delay + self.drain + CLOSING_SECONDS
+
+
+QUICK = Pace()
+"""What Ctrl-C asks for, and what a server without a cluster always does: five seconds."""
 
 
 class CannotListen(Exception):
@@ -59,7 +90,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 async def serve(
     app: Starlette,
     settings: Settings,
-    shutdown: asyncio.Event,
+    shutdown: Stopping,
     *,
     announce: Announce | None = None,
     before_stop: BeforeStop | None = None,
@@ -81,18 +112,20 @@ async def serve(
 async def serve_secured(
     app: Starlette,
     settings: Settings,
-    shutdown: asyncio.Event,
+    shutdown: Stopping,
     secure: Callable[[int], Secured],
     *,
     before_stop: BeforeStop | None = None,
+    pace: Pace = QUICK,
 ) -> None:
     """Serve ``app`` over HTTPS until SIGTERM or SIGINT, or until ``shutdown`` is set by anyone.
 
     ``secure`` is told the port once it is taken.
 
-    ``shutdown`` is set at once by the first signal: the application then fails its readiness and ends its watches. Open
-    requests have DRAIN seconds, then the application's lifespan ends; STOP_WITHIN seconds after a signal the
-    process ends regardless, which is safe, because nothing that is not durable was acknowledged. A second signal ends it on the spot.
+    The first signal tells ``shutdown``, which fails the application's readiness; SIGTERM stops at the given ``pace``, SIGINT quickly. When the
+    delay is over, no connection is taken any more, the watches end and requests have their time; then the application's lifespan ends. After
+    the whole of it the process ends regardless, which is safe, because nothing that is not durable was acknowledged. A second signal ends
+    it on the spot.
 
     Raises:
         CannotListen: the address is in use or not allowed; nothing was started.
@@ -104,7 +137,7 @@ async def serve_secured(
         tls, announce = secure(port)
         _raise_file_limit(settings.max_connections)
         config = _configure(app, settings, tls.context)
-        server = _Server(config, shutdown, announce, before_stop)
+        server = _Server(config, shutdown, announce, before_stop, pace)
         # The lifespan runs here and not in uvicorn, which would turn its failures into log lines; signals are
         # taken over around it, so that one that comes while the application starts or ends is heeded too.
         with server.capture_signals():
@@ -125,14 +158,18 @@ class _Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        shutdown: asyncio.Event,
+        shutdown: Stopping,
         announce: Callable[[], None] | None,
         before_stop: BeforeStop | None,
+        pace: Pace,
     ) -> None:
         super().__init__(config)
         self._shutdown = shutdown
         self._announce = announce
         self._before_stop = before_stop
+        self._orderly = pace
+        self._pace = QUICK
+        self._drain_at: float | None = None
         self._loop = asyncio.get_running_loop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -142,13 +179,23 @@ class _Server(uvicorn.Server):
             self._announce()
 
     async def on_tick(self, counter: int) -> bool:
-        """Stop also when the application itself asked for it."""
-        return await super().on_tick(counter) or self._shutdown.is_set()
+        """Stop also when the application itself asked for it, and once the delay is over; until then send clients elsewhere."""
+        asked = await super().on_tick(counter) or self._shutdown.is_set()
+        if not asked:
+            return False
+        now = self._loop.time()
+        if self._drain_at is None:
+            self._drain_at = now + self._pace.delay
+            log.info("stopping", delay=self._pace.delay)
+        state = self.server_state
+        if CLOSE not in state.default_headers:
+            state.default_headers = [*state.default_headers, CLOSE]
+        return now >= self._drain_at
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell the application first, so that watches end by themselves, then drain."""
-        self._shutdown.set()
-        log.info("stopping")
+        self._shutdown.set(self._pace.watches)
+        self.config.timeout_graceful_shutdown = self._pace.drain
         if self._before_stop is not None:
             await self._before_stop()
         await super().shutdown(sockets=sockets)
@@ -158,20 +205,21 @@ class _Server(uvicorn.Server):
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
+        self._pace = QUICK if sig == signal.SIGINT else self._orderly
         # From here and not from the loop, which may be what hangs.
-        _end_process_within(STOP_WITHIN - MARGIN)
-        self._loop.call_soon_threadsafe(self._shutdown.set)
+        _end_process_after(self._pace.whole - MARGIN)
+        self._loop.call_soon_threadsafe(self._shutdown.tell)
 
 
-def _end_process_within(seconds: float) -> None:
+def _end_process_after(seconds: float) -> None:
     """Kill the process unless it ends by itself; a thread, because the loop or an executor may be stuck."""
-    watchdog = threading.Timer(seconds, _end_process)
+    watchdog = threading.Timer(seconds, _end_process, (seconds,))
     watchdog.daemon = True
     watchdog.start()
 
 
-def _end_process() -> None:
-    log.warning("stopped with work unfinished; what was acknowledged is safe", seconds=STOP_WITHIN)
+def _end_process(seconds: float) -> None:
+    log.warning("stopped with work unfinished; what was acknowledged is safe", seconds=seconds)
     os._exit(1)
 
 
@@ -188,7 +236,7 @@ def _configure(app: Starlette, settings: Settings, tls: ssl.SSLContext) -> uvico
         backlog=BACKLOG,
         limit_concurrency=settings.max_connections,
         timeout_keep_alive=int(settings.keep_alive),
-        timeout_graceful_shutdown=DRAIN,
+        timeout_graceful_shutdown=QUICK.drain,
         ssl_context_factory=lambda _config, _default: tls,
     )
 

@@ -86,6 +86,12 @@ class Settings(BaseSettings):
         "2 s, so that a new one counts without a restart. Empty: `tls.crt` in the data directory, signed there by a CA of the server's own.",
     )
     tls_private_key_file: Path | None = Field(default=None, description="PEM file with the key of that certificate.")
+    tls_secret: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
+        description="Secret of the cluster, as `NAMESPACE/NAME`, in which the servers keep a CA and a certificate of their own: made there when the "
+        "Secret is empty, renewed after two thirds of their life, and told to kube-apiserver in the APIService. Empty: none.",
+    )
     tls_names: list[str] = Field(
         default=[],
         max_length=20,
@@ -236,6 +242,14 @@ class Settings(BaseSettings):
     request_timeout: Seconds = Field(
         default=60.0,
         description="Seconds a request other than a watch may take before it is answered 504.",
+    )
+    shutdown_delay: float = Field(
+        default=10.0,
+        ge=0.0,
+        le=300.0,
+        description="Seconds that a server in a cluster goes on to serve after SIGTERM, unready, until nobody is sent to it any more. Then it "
+        "takes no new connections, ends its watches over ten seconds and finishes requests, which may take as long as they ever may. "
+        "After Ctrl-C, and standalone, it stops within five seconds.",
     )
     max_connections: int = Field(
         default=4096, ge=16, le=100_000, description="Open connections; further ones are answered 503."

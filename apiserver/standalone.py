@@ -16,6 +16,7 @@ from apiserver.engine.repositories import RESOURCE as REPOSITORIES
 from apiserver.machinery.in_flight import InFlight
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served, Updater
+from apiserver.machinery.stopping import Stopping
 from apiserver.memory import give_back_regularly, loading_long_lived
 from apiserver.metrics_listener import metrics_listener
 from apiserver.packages import Packages
@@ -49,7 +50,7 @@ from storage.watchcache.store import WatchedStore
 
 def create_server(settings: Settings) -> Server:
     """Wire a standalone server; nothing is opened before the application's lifespan begins."""
-    shutdown = asyncio.Event()
+    shutdown = Stopping()
     store = create_store(settings)
     check = stored_namespaces(store)
     metrics = create_metrics(store)

@@ -1,6 +1,5 @@
 """What both composition roots wire alike: the store's database, metrics, limits, the audit log, and what a wired server is."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from apiserver.auth.audit_log import AuditLogFile
 from apiserver.machinery.in_flight import Limits
 from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.rest import Served
+from apiserver.machinery.stopping import Stopping
 from apiserver.settings import Settings
 from krm.package.yaml_edit_text import EDIT_WAYS
 from krm.version import porch_version
@@ -34,10 +34,10 @@ VERSION = {
 
 @dataclass(slots=True)
 class Server:
-    """The wired server: the application, the event that stops it, and what it serves."""
+    """The wired server: the application, what stops it, and what it serves."""
 
     app: FastAPI
-    shutdown: asyncio.Event
+    shutdown: Stopping
     served: Sequence[Served]
     metrics: Metrics
 

@@ -19,6 +19,7 @@ CHOSEN: Final = frozenset(
     f"{server.PREFIX}{name}"
     for name in (
         *("AGGREGATED", "CONTROLLERS", "DATA", "DATABASE_URL", "HOST", "KUBECONFIG", "METRICS_PORT", "PORT"),
+        "SHUTDOWN_DELAY",
         *("TLS_CERT_FILE", "TLS_NAMES", "TLS_PRIVATE_KEY_FILE"),
     )
 ) | frozenset(f"{controllers.PREFIX}{name}" for name in ("HOST", "KUBECONFIG", "LEASE_NAMESPACE", "PORT", "RUN"))

@@ -23,6 +23,7 @@ from apiserver.http_protocol import BoundedProtocol
 from apiserver.machinery.definition import Definition
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served, User
+from apiserver.machinery.stopping import Stopping
 from apiserver.resources.config import repository_definition
 from apiserver.resources.core_kinds import core_kinds
 from apiserver.resources.custom.controller import CustomResources
@@ -59,7 +60,7 @@ class Api:
     machinery: ApiMachinery
     client: httpx2.AsyncClient
     url: str
-    stopping: asyncio.Event
+    stopping: Stopping
     kinds: ServedKinds
 
 
@@ -99,7 +100,7 @@ async def api_server(
         await store.start()
         await create_protected_namespaces(store)
         await custom.start()
-        stopping = asyncio.Event()
+        stopping = Stopping()
         machinery = ApiMachinery(
             kinds.all,
             authenticator=Everybody(),

@@ -38,6 +38,7 @@ from apiserver.machinery.request_span import RequestSpans
 from apiserver.machinery.rest import Resource, Served
 from apiserver.machinery.routes import Endpoint
 from apiserver.machinery.status import ErrorBoundary
+from apiserver.machinery.stopping import Stopping
 from krm.meta.errors import BadRequest, Forbidden, MethodNotServed, NotServed, Timeout, Unauthorized
 from krm.meta.selectors import FieldSelector
 
@@ -55,7 +56,7 @@ _NAMED_VERBS = ("list", "watch", "deletecollection")
 class ApiMachinery:
     """Serves ``served`` with discovery, OpenAPI, health and version.
 
-    ``health_checks`` are quick and do not raise. ``stopping``, once set, ends all watches and fails ``/readyz``.
+    ``health_checks`` are quick and do not raise. ``stopping`` fails ``/readyz`` and ends the watches.
     ``body_limit`` is in bytes, ``request_seconds`` bounds every request that is no watch. Without ``impersonate`` nobody
     may act for somebody else; without ``audit`` no record is kept; without ``in_flight`` nobody waits for a place.
     With ``traced`` each request is a span, with ``log_requests`` a line at debug level. ``documents`` are served beside our own, to who may read their paths.
@@ -74,7 +75,7 @@ class ApiMachinery:
         documents: Sequence[Route] = (),
         version_info: Mapping[str, str] | None = None,
         health_checks: Mapping[str, Check] | None = None,
-        stopping: asyncio.Event | None = None,
+        stopping: Stopping | None = None,
         body_limit: int = BODY_LIMIT,
         request_seconds: float = REQUEST_SECONDS,
         traced: bool = False,
@@ -89,7 +90,7 @@ class ApiMachinery:
         self._more_documents = tuple(documents)
         self._version_info = dict(version_info or {})
         self._health_checks = dict(health_checks or {})
-        self._stopping = stopping or asyncio.Event()
+        self._stopping = stopping or Stopping()
         self._body_limit = body_limit
         self._request_seconds = request_seconds
         boundary = ErrorBoundary(self._serve)

@@ -56,6 +56,7 @@ from apiserver.machinery.rest import (
     Watcher,
     WriteOptions,
 )
+from apiserver.machinery.stopping import Stopping
 from apiserver.machinery.table import Columns, Include, ShownItem, metadata_only, now, table_head
 from apiserver.machinery.warnings import Warned, warning_headers
 from apiserver.machinery.watch import FailedWatch, Frames, WatchStream
@@ -84,7 +85,7 @@ class Endpoint:
         subresource: str,
         deleted_as_object: bool,
         body_limit: int,
-        stopping: asyncio.Event,
+        stopping: Stopping,
         meter: WatchMeter,
     ) -> None:
         self.resource = resource

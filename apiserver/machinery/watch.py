@@ -21,6 +21,7 @@ from apiserver.machinery.options import StreamOptions
 from apiserver.machinery.reply import JSON_TYPE, chunks
 from apiserver.machinery.rest import Item, ItemEvent, ItemWatch
 from apiserver.machinery.status import status_bytes
+from apiserver.machinery.stopping import Stopping
 from apiserver.machinery.table import Columns, Include, Moment, metadata_only, now, table_head
 from krm.meta.errors import StatusError
 
@@ -30,8 +31,6 @@ LAST_BOOKMARK_SECONDS = 2.0
 """Seconds before the end at which a last bookmark is sent, so that the client resumes close to it."""
 DEFAULT_SECONDS = 1800.0
 """Shortest duration of a watch that names none; the longest is twice that, spread to avoid herds."""
-STOP_SPREAD_SECONDS = 0.5
-"""Seconds over which the watches end when the server stops, so that their clients do not come back all at once."""
 SEND_SECONDS = 10.0
 """Seconds a client may leave one message unread before its watch is closed."""
 
@@ -108,7 +107,7 @@ class WatchStream:
         options: StreamOptions,
         *,
         initial_events_end: bool,
-        stopping: asyncio.Event,
+        stopping: Stopping,
         meter: OpenWatch,
     ) -> None:
         self._source = source
@@ -136,7 +135,7 @@ class WatchStream:
             await send(_start())
             pump = loop.create_task(self._pump(send))
             gone = loop.create_task(_disconnected(receive))
-            stop = loop.create_task(_stopped(self._stopping))
+            stop = loop.create_task(self._stopping.wait())
             tasks = {pump, gone, stop}
             await self._until(end, tasks, send)
             if not gone.done():
@@ -274,8 +273,3 @@ def _start() -> dict[str, object]:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _stopped(stopping: asyncio.Event) -> None:
-    await stopping.wait()
-    await asyncio.sleep(random.uniform(0, STOP_SPREAD_SECONDS))  # noqa: S311 - spreads load, keeps no secret

@@ -25,6 +25,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"nonsense": {}}, "nonsense", "not allowed"),
     ({"server__replicas": 2}, "database.existingSecret.name", "or run one replica"),
     ({"server__autoscaling__enabled": True}, "database.existingSecret.name", "PostgreSQL"),
+    ({"server__shutdownDelaySeconds": 60}, "server.terminationGracePeriodSeconds", "125 s"),
+    ({"server__settings": {"PORCH_REQUEST_TIMEOUT": 300}}, "server.terminationGracePeriodSeconds", "315 s"),
     ({"certificates__source": "existing"}, "certificates.existing.secretName", "kubernetes.io/tls"),
     (
         {"server__autoscaling__minReplicas": 9, "database__existingSecret__name": "db"},

@@ -20,6 +20,7 @@ from starlette.types import Scope as AsgiScope
 
 from apiserver.machinery.machinery import ApiMachinery
 from apiserver.machinery.rest import Served, User
+from apiserver.machinery.stopping import Stopping
 from apiserver.resources.config import repository_definition
 from apiserver.resources.core import config_map_definition, secret_definition
 from apiserver.resources.event_kinds import event_definition
@@ -134,7 +135,7 @@ async def kubectl(store: WatchedStore, tmp_path: Path) -> AsyncIterator[Kubectl]
     served = [Served(namespaces, {"status": StatusOf(namespaces), "finalize": NamespaceFinalize(store)})]
     served += [Served(one, {"status": StatusOf(one)} if one.definition.status else {}) for one in plain]
     deletion = NamespaceDeletion(store, [ContentsOf(resource) for resource in plain])
-    stopping = asyncio.Event()
+    stopping = Stopping()
     machinery = ApiMachinery(
         served,
         authenticator=Anybody(),

@@ -11,6 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from eventually import eventually
+
+from apiserver import serving
 
 PROGRAM = """
 import asyncio, sys, time
@@ -20,13 +23,17 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 from apiserver import serving
+from apiserver.auth.certificates import ensure_certificates
 from apiserver.logs import configure_logging
+from apiserver.machinery.stopping import Stopping
 from apiserver.settings import Settings
+from apiserver.tls import ReloadingTls
 
 configure_logging("info")
 
 async def slow(request):
     await asyncio.sleep(float(request.query_params["s"]))
+    print("answered", flush=True)
     return PlainTextResponse("done")
 
 async def thread(request):
@@ -36,7 +43,7 @@ async def hang(request):
     time.sleep(60)
 
 async def main():
-    shutdown = asyncio.Event()
+    shutdown = Stopping()
 
     async def watch(request):
         async def lines():
@@ -50,26 +57,33 @@ async def main():
         yield
         print("lifespan ended", flush=True)
 
+    async def readyz(request):
+        return PlainTextResponse("", 500 if shutdown.is_set() else 200)
+
     routes = [Route("/slow", slow), Route("/thread", thread), Route("/hang", hang), Route("/watch", watch)]
-    await serving.serve(
-        Starlette(routes=routes, lifespan=lifespan),
-        Settings(data=Path(sys.argv[1]), port=0),
-        shutdown,
-        announce=lambda port, files: print(port, flush=True),
-    )
+    app = Starlette(routes=[*routes, Route("/readyz", readyz)], lifespan=lifespan)
+    settings = Settings(data=Path(sys.argv[1]), port=0)
+    if not sys.argv[2:]:
+        await serving.serve(app, settings, shutdown, announce=lambda port, files: print(port, flush=True))
+        return
+
+    def secure(port):
+        files = ensure_certificates(settings.data, port, settings.host)
+        return ReloadingTls(files, lambda: None), lambda: print(port, flush=True)
+
+    await serving.serve_secured(app, settings, shutdown, secure, pace=serving.Pace(*map(float, sys.argv[2:])))
 
 serving.run(main)
 """
 
 
 class Process:
-    """The program above, running."""
+    """The program above, running; ``pace`` is that of a server in a cluster."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *pace: float) -> None:
         self.data = data
-        self.popen = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(data)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", PROGRAM, str(data), *map(str, pace)]
+        self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.popen.stdout is not None
         self.port = int(self.popen.stdout.readline())
         self.readers = ThreadPoolExecutor()
@@ -91,13 +105,13 @@ class Process:
         """Return the exit code, the seconds it took, and stdout after the port."""
         begun = time.monotonic()
         self.popen.send_signal(number)
-        output, _ = self.popen.communicate(timeout=10)
+        output, _ = self.popen.communicate(timeout=60)
         return self.popen.returncode, time.monotonic() - begun, output
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[Process]:
-    process = Process(tmp_path / "data")
+def process(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Process]:
+    process = Process(tmp_path / "data", *getattr(request, "param", ()))
     yield process
     if process.popen.poll() is None:
         process.popen.kill()
@@ -118,7 +132,7 @@ def test_an_idle_server_stops_at_once_and_cleanly(process: Process, number: sign
     code, seconds, output = process.signal_and_wait(number)
 
     assert code == 0
-    assert seconds < 2
+    assert seconds < serving.QUICK.whole
     assert "lifespan ended" in output
 
 
@@ -128,7 +142,7 @@ def test_a_watch_ends_by_itself_and_does_not_delay_the_stop(process: Process) ->
     code, seconds, _ = process.signal_and_wait(signal.SIGINT)
 
     assert code == 0
-    assert seconds < 2
+    assert seconds < serving.QUICK.whole
     assert watch.result().endswith(b"4\r\nlast\r\n0\r\n\r\n")
 
 
@@ -170,7 +184,7 @@ def test_a_second_signal_ends_it_on_the_spot(process: Process) -> None:
         code, seconds, _ = process.signal_and_wait(signal.SIGINT)
 
     assert code == 130
-    assert seconds < 0.5
+    assert seconds < serving.QUICK.requests
 
 
 def test_a_restart_uses_the_same_port_at_once(process: Process) -> None:
@@ -183,3 +197,54 @@ def test_a_restart_uses_the_same_port_at_once(process: Process) -> None:
         listener.bind(("127.0.0.1", process.port))
 
     assert watch.result()
+
+
+SERVES_ON = (600.0, 2.0, 60.0)
+"""Seconds that a stop may take: served on, watches ended, requests finished."""
+FINISHES = (0.5, 2.0, 60.0)
+
+
+@pytest.mark.parametrize("process", [SERVES_ON], indirect=True)
+def test_in_a_cluster_a_server_serves_on_but_is_unready_and_sends_its_clients_elsewhere(process: Process) -> None:
+    watch = process.read("/watch")
+    process.popen.send_signal(signal.SIGTERM)
+    eventually(lambda: unready(process))
+
+    answer = process.read("/slow?s=0").result(timeout=30)
+
+    assert b"\r\nconnection: close\r\n" in answer
+    assert answer.endswith(b"done")
+    assert not watch.done()
+    assert process.signal_and_wait(signal.SIGTERM)[0] == 128 + signal.SIGTERM, "the second signal means it"
+
+
+@pytest.mark.parametrize("process", [FINISHES], indirect=True)
+def test_in_a_cluster_watches_end_and_requests_are_finished_before_the_rest_stops(process: Process) -> None:
+    watch, request = process.read("/watch"), process.read(f"/slow?s={serving.QUICK.whole + 1}")
+
+    code, _, output = process.signal_and_wait(signal.SIGTERM)
+
+    assert (code, output.split("\n")) == (0, ["answered", "lifespan ended", ""])
+    assert request.result(timeout=30).endswith(b"done")
+    assert watch.result(timeout=30).endswith(b"4\r\nlast\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("process", [SERVES_ON], indirect=True)
+def test_ctrl_c_is_quick_in_a_cluster_too(process: Process) -> None:
+    with process.request("/slow?s=60"):
+        code, seconds, _ = process.signal_and_wait(signal.SIGINT)
+
+    assert code == 0
+    assert seconds < SERVES_ON[0]
+
+
+def test_what_the_steps_may_take_is_what_the_whole_may_take() -> None:
+    cluster = serving.Pace(delay=10, watches=10, requests=60)
+
+    assert (serving.QUICK.drain, serving.QUICK.whole) == (3, 5)
+    assert (cluster.drain, cluster.whole) == (60, 72)
+    assert serving.Pace(watches=10, requests=1).drain == 10
+
+
+def unready(process: Process) -> None:
+    assert b" 500 " in process.read("/readyz").result(timeout=30)

@@ -25,6 +25,10 @@
 {{- if gt (int .Values.server.autoscaling.minReplicas) (int .Values.server.autoscaling.maxReplicas) -}}
 {{- fail "server.autoscaling.minReplicas is above server.autoscaling.maxReplicas: raise the latter" -}}
 {{- end -}}
+{{- $ending := add (ceil .Values.server.shutdownDelaySeconds) (max 10 (ceil (float64 (.Values.server.settings.PORCH_REQUEST_TIMEOUT | default 60)))) 5 -}}
+{{- if and .Values.server.enabled (lt (int .Values.server.terminationGracePeriodSeconds) (int $ending)) -}}
+{{- fail (printf "server.terminationGracePeriodSeconds is below the %d s that a server may take to end (shutdownDelaySeconds, PORCH_REQUEST_TIMEOUT and 5 s): raise it, or requests are cut off" (int $ending)) -}}
+{{- end -}}
 {{- if and (eq .Values.certificates.source "existing") (not .Values.certificates.existing.secretName) -}}
 {{- fail "certificates.source is existing: name a Secret of type kubernetes.io/tls in certificates.existing.secretName" -}}
 {{- end -}}
