@@ -43,9 +43,13 @@ from apiserver.settings import Settings
 from apiserver.tracing import traces_exported
 from apiserver.wiring import VERSION, Server, create_metrics, database_store, limits
 from krm.meta.errors import ResourceName
+from storage.leading import Leader
 from storage.sealing import Sealer, load_or_create_key
 from storage.sql.migrate import upgrade_aside
 from storage.watchcache.store import WatchedStore
+
+LED = "controllers"
+"""What one of several replicas does for all: it deletes what nobody owns, what is in namespaces that go, and old Events."""
 
 
 def create_server(settings: Settings) -> Server:
@@ -74,11 +78,14 @@ def create_server(settings: Settings) -> Server:
     kinds.add([previews.served])
     served = kinds.all
     custom = CustomResources(store, definitions, kinds, check, built_in={str(REPOSITORIES)})
-    background = [
-        custom.run,
+    led = [
         GarbageCollector(store, kinds, core_events(served)).run,
         NamespaceDeletion(store, emptied_in_order(kinds)).run,
         EventExpiry(store).run,
+    ]
+    background = [
+        custom.run,
+        Leader(store, LED, led, metrics.leads.labels(LED).set).run,
         DefaultServiceAccounts(store).run,
         give_back_regularly,
         *access.background,

@@ -5,6 +5,7 @@ not happen twice has a fence of its own: a push compares and swaps refs, and a w
 the database refuses it once another replica has had the turn since. Source: ``decisions.md`` 5 and 8, ``kube-api.md`` 5.4.
 """
 
+import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, Protocol
 
@@ -45,6 +46,18 @@ Claim = AbstractAsyncContextManager[bool]
 """Takes something at once, or not: entering says whether no other replica has it. Given up at the end."""
 
 
+class Leadership(Protocol):
+    """That one replica was elected, until it stands down."""
+
+    async def lost(self) -> None:
+        """Wait until another replica may have been elected instead."""
+        ...
+
+
+Election = AbstractAsyncContextManager[Leadership]
+"""Waits on entry until no other replica leads, however long; stands down at the end. Entering raises StoreUnavailable."""
+
+
 class Replicated(Protocol):
     """Something that several processes may write to, and agree about."""
 
@@ -64,9 +77,13 @@ class Replicated(Protocol):
         """Take ``key`` unless another replica has it. A process must not claim what it holds."""
         ...
 
+    def elect(self, key: str) -> Election:
+        """Wait to lead what ``key`` names; at once in a process that is alone. A process is one candidate, not two."""
+        ...
+
 
 class _Alone:
-    """The turn of a process that has its database for itself."""
+    """The turn, and the leadership, of a process that has its database for itself."""
 
     key = ""
     epoch = 0
@@ -76,6 +93,10 @@ class _Alone:
         """Return False."""
         return False
 
+    async def lost(self) -> None:
+        """Wait for ever."""
+        await asyncio.get_running_loop().create_future()
+
 
 _ALONE: Final = _Alone()
 
@@ -83,6 +104,11 @@ _ALONE: Final = _Alone()
 def unclaimed(_key: str) -> Claim:
     """Return a claim in a process without replicas: nobody else has anything."""
     return nullcontext(True)  # what entering it says
+
+
+def unopposed(_key: str) -> Election:
+    """Return the election of a process without replicas."""
+    return nullcontext(_ALONE)
 
 
 def alone() -> TakenTurn:

@@ -32,7 +32,7 @@ from storage.interfaces import (
     Refresh,
     Watch,
 )
-from storage.turns import Claim, TakenTurn, Turn
+from storage.turns import Claim, Election, TakenTurn, Turn
 
 NAMESPACES: Final = "namespaces"
 NAMESPACE_RESOURCE: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -197,6 +197,10 @@ class ClusterStore:
     def claim(self, key: str) -> Claim:
         """Take something unless another replica of the own database has it."""
         return self._own.claim(key)
+
+    def elect(self, key: str) -> Election:
+        """Wait to lead among the replicas of the own database."""
+        return self._own.elect(key)
 
     async def compact(self, before: int) -> None:
         """Compact the own log."""

@@ -131,6 +131,12 @@ class Metrics:
             registry=self.registry,
             buckets=_LIFETIMES,
         )
+        self.leads = Gauge(
+            "leader_election_master_status",
+            "1 while this replica does what one of several does for all; a server that is alone does it itself.",
+            ("name",),
+            registry=self.registry,
+        )
         self.build = Gauge("porch_build_info", "1; the version of the server.", ("version",), registry=self.registry)
         self._authentications = {
             result: self.authentications.labels(result) for result in ("success", "failure", "error")

@@ -1,7 +1,7 @@
 """Deletes Events an hour after they were last written, and the oldest of too many, so that reports do not fill the log.
 
 Times are counted from what this process saw, not from timestamps that clients wrote; a restart
-begins the hour anew. Source: ``kube-api.md`` 2.16.
+begins the hour anew. Every replica counts, one of them deletes. Source: ``kube-api.md`` 2.16.
 """
 
 import asyncio

@@ -2,12 +2,14 @@
 
 Background: dependents go after their owner. Foreground: the owner waits, by a finalizer, for the dependents that block it.
 Orphan: dependents lose the reference, then the owner goes. Everything is done through the verbs of the resources, so what a
-resource refuses is refused here too, and told in an Event. All state is in the objects: a restart goes on where it ended.
+resource refuses is refused here too, and told in an Event. All state is in the objects: a restart goes on where it ended, and
+so does another replica: one of them collects, the others only remember who owns what.
 Source: ``kube-api.md`` 2.11; ADR 0018.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -24,7 +26,7 @@ from apiserver.resources.work_queue import WorkQueue
 from apiserver.resources.writing import is_terminating
 from krm.meta.errors import Conflict, NotFound, ResourceName, StatusError
 from storage.bodies import decode
-from storage.interfaces import Event, EventType, NotRegistered, ObjectKey, ObjectStore, StoreUnavailable
+from storage.interfaces import Entry, Event, EventType, NotRegistered, ObjectKey, ObjectStore, StoreUnavailable
 
 Json = dict[str, Any]
 log = structlog.get_logger()
@@ -72,17 +74,25 @@ class GarbageCollector:
         self._lookup = OwnerLookup(store, self._index)
         self._resources: dict[str, Collectable] = {}
         self._waiting: dict[str, ObjectKey] = {}
+        self._collects = not store.shared
+        """Whether what happens is to be looked at; otherwise another replica does, or all is looked at when this one begins."""
         kinds.observe(self._serve)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until cancelled; may be run again."""
+        begun_late, self._collects = not self._collects, True
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(WORKERS):
                     tasks.create_task(self._work())
                 tasks.create_task(self._rescan())
+                if begun_late:
+                    tasks.create_task(self._look_at_everything())
         finally:
+            self._collects = False
             self._queue.close()
+            self._queue = WorkQueue()
+            self._waiting.clear()
 
     @property
     def backlog(self) -> int:
@@ -106,26 +116,43 @@ class GarbageCollector:
         key = resource_key(found[0][0])
         self._resources[key] = found[0][1]
         for dependent in self._lookup.learn(key, [definition for definition, _ in found]):
-            self._queue.add(dependent)
+            self._add(dependent)
         self._store.observe(key, self._observe)
 
     def _observe(self, event: Event) -> None:
-        key, uid = event.entry.key, event.entry.uid
+        uid = event.entry.uid
         before = self._index.apply(event)
         for owner in before:
             if owner.uid in self._waiting and not self._index.is_blocked(owner.uid):
-                self._queue.add(self._waiting[owner.uid])
+                self._add(self._waiting[owner.uid])
         if event.type is EventType.DELETED:
             self._waiting.pop(uid, None)
             if self._index.has_dependents(uid):
-                self._queue.add(Departed(uid))
+                self._add(Departed(uid))
             return
-        body = event.entry.body
+        self._consider(event.entry)
+
+    def _consider(self, entry: Entry) -> None:
+        """Have an object looked at that may have to go, or waits for others to go."""
+        key, uid, body = entry.key, entry.uid, entry.body
         held = _TERMINATING in body and any(finalizer in body for finalizer in _HELD)
         if not held:
             self._waiting.pop(uid, None)
         if held or any(self._is_doubtful(key, owner) for owner in self._index.owners(key)):
-            self._queue.add(key)
+            self._add(key)
+
+    def _add(self, item: ObjectKey | Departed) -> None:
+        if self._collects:
+            self._queue.add(item)
+
+    async def _look_at_everything(self) -> None:
+        """Consider every object there is: this replica has only remembered so far who owns what."""
+        for resource in list(self._resources):
+            with suppress(NotRegistered):  # a kind that went meanwhile
+                for number, entry in enumerate(self._store.snapshot(resource), 1):
+                    self._consider(entry)
+                    if number % RESCAN_SLICE == 0:
+                        await asyncio.sleep(0)
 
     def _is_doubtful(self, key: ObjectKey, owner: OwnerReference) -> bool:
         return owner.uid in self._waiting or not self._lookup.is_there(key, owner)

@@ -1,7 +1,7 @@
 """Empties namespaces that are being deleted, then removes them.
 
 Contents go in the order given: Repositories first, so that nothing registers package revisions
-anew while the rest is removed. Git is never touched. Source: ``kube-api.md`` 2.14, ``decisions.md`` 4.
+anew while the rest is removed. Git is never touched. Of several replicas one does it. Source: ``kube-api.md`` 2.14, ``decisions.md`` 4.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from apiserver.resources.writing import is_terminating
 from krm.meta.errors import NotFound, StatusError
 from krm.meta.selectors import FieldSelector, LabelSelector
 from storage.bodies import decode
-from storage.interfaces import Event, ObjectStore, StoreUnavailable
+from storage.interfaces import Entry, Event, ObjectStore, StoreUnavailable
 
 Json = dict[str, Any]
 log = structlog.get_logger()
@@ -100,21 +100,33 @@ class NamespaceDeletion:
         self._contents = tuple(contents)
         self._found: asyncio.Queue[str] = asyncio.Queue()
         self._working: set[str] = set()
+        self._deletes = False
+        """Whether what happens is to be looked at; everything is when that begins."""
         store.observe(RESOURCE, self._observe)
 
     async def run(self) -> None:
-        """Work until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                name = await self._found.get()
-                if name not in self._working:
-                    self._working.add(name)
-                    tasks.create_task(self._finish(name))
+        """Work until cancelled; may be run again."""
+        self._deletes = True
+        try:
+            for entry in self._store.snapshot(RESOURCE):
+                self._consider(entry)
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    name = await self._found.get()
+                    if name not in self._working:
+                        self._working.add(name)
+                        tasks.create_task(self._finish(name))
+        finally:
+            self._deletes, self._found = False, asyncio.Queue()
 
     def _observe(self, event: Event) -> None:
+        if self._deletes and event.type != "DELETED":
+            self._consider(event.entry)
+
+    def _consider(self, entry: Entry) -> None:
         # Bytes are enough to tell: decoding every namespace event would only repeat this.
-        if event.type != "DELETED" and b'"deletionTimestamp":"' in event.entry.body:
-            self._found.put_nowait(event.entry.name)
+        if b'"deletionTimestamp":"' in entry.body:
+            self._found.put_nowait(entry.name)
 
     async def _finish(self, name: str) -> None:
         delay = FIRST_DELAY

@@ -36,7 +36,7 @@ from storage.sql.statements import (
     postgres_statements,
     postgres_turns,
 )
-from storage.turns import Claim, TakenTurn
+from storage.turns import Claim, Election, TakenTurn
 
 OLDEST_SERVER = 14
 """Major version; the first that has ``idle_session_timeout``."""
@@ -185,6 +185,10 @@ class PostgresDatabase:
     def claim(self, key: str) -> Claim:
         """Take ``key`` unless another replica has it."""
         return self._turns.claim(key)
+
+    def elect(self, key: str) -> Election:
+        """Wait to lead what ``key`` names."""
+        return self._turns.elect(key)
 
     async def _select(self, statement: Statement, **values: Any) -> list[Any]:
         if self._pool is None:

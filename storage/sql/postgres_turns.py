@@ -2,7 +2,8 @@
 
 All turns of a process are locks of one session. The server ends a session that says nothing for the length of the lease, so a
 paused replica, or one whose machine is gone, loses its turns; one that dies loses them at once. Who waits takes the place
-behind the turn first, which is a lock, too: so a busy replica cannot keep the others waiting for ever. The table ``k_turn``
+behind the turn first, which is a lock, too: so a busy replica cannot keep the others waiting for ever. Who leads is a lock, too,
+that the others try to take every second or two. The table ``k_turn``
 notes who had a turn last: that tells a replica whether what it knows of a remote can be out of date, and is the fence of
 writes. Needs PostgreSQL 14 (``idle_session_timeout``). Source: ``kube-api.md`` 5.4.
 """
@@ -14,6 +15,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from random import uniform
 from typing import Any
 
 import structlog
@@ -21,7 +23,7 @@ import structlog
 from storage.interfaces import NotOurTurn, StoreUnavailable
 from storage.sql.postgres_session import Connect, close_quietly, unavailable
 from storage.sql.statements import postgres_turns
-from storage.turns import Turn
+from storage.turns import Leadership, Turn
 
 LEASE_SECONDS = 10.0
 """How long a replica may say nothing before others take its turns."""
@@ -32,6 +34,8 @@ POLL_SECONDS = 0.02
 LONGEST_POLL = 0.25
 WAIT_SECONDS = 90.0
 """How long one waits for a turn: longer than a remote may take for an exchange."""
+STAND_BY_SECONDS = 2.0
+"""Between two looks whether nobody leads, ±25 %: with the lease of ten seconds, another one leads before fifteen are over."""
 
 _QUEUED, _NEXT, _OURS = range(3)
 # One round trip: take the place behind the turn, then the turn, then give the place up. CASE looks at its parts in order.
@@ -51,6 +55,10 @@ class _Session:
     """The session that holds the locks; once it is lost, so are they."""
 
     connection: Any
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.connection.add_termination_listener(lambda _: self.ended.set())
 
     @property
     def lost(self) -> bool:
@@ -70,6 +78,17 @@ class _Taken:
     async def renew(self) -> bool:
         """Make sure that it is our turn."""
         return await self.retake(self)
+
+
+@dataclass(slots=True)
+class _Elected:
+    """That this process leads, see :class:`storage.turns.Leadership`."""
+
+    session: _Session
+
+    async def lost(self) -> None:
+        """Wait until the session is lost, which shows at the next sign of life at the latest."""
+        await self.session.ended.wait()
 
 
 @dataclass(slots=True)
@@ -131,6 +150,23 @@ class PostgresTurns:
         finally:
             if ours:
                 await self._release(session, lock)
+
+    @asynccontextmanager
+    async def elect(self, key: str) -> AsyncIterator[Leadership]:
+        """Wait until no other replica leads what ``key`` names, and lead it for the length of the block.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached.
+        """
+        lock = _number(f"leader {key}")
+        session = await self._connected()
+        while not await self._speak(session, "fetchval", _CLAIM, lock):
+            await asyncio.sleep(STAND_BY_SECONDS * uniform(0.75, 1.25))  # noqa: S311 # spreads replicas' looks
+            session = await self._connected()
+        try:
+            yield _Elected(session)
+        finally:
+            await self._release(session, lock)
 
     async def close(self) -> None:
         """Give up every turn; none is given any more."""

@@ -22,7 +22,7 @@ from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, keys_of, outbox_steps, plan
 from storage.sql.statements import Statement, sqlite_statements
-from storage.turns import Claim, TakenTurn, alone, unclaimed
+from storage.turns import Claim, Election, TakenTurn, alone, unclaimed, unopposed
 
 BUSY_SECONDS = 5.0
 """How long a write waits for another program that locks the file, before the client is told."""
@@ -166,6 +166,10 @@ class SqliteDatabase:
     def claim(self, key: str) -> Claim:
         """Return a claim that is given."""
         return unclaimed(key)
+
+    def elect(self, key: str) -> Election:
+        """Return an election that is won."""
+        return unopposed(key)
 
     async def forget(self, parcels: Sequence[Parcel]) -> None:
         """Drop parcels that have not changed since."""

@@ -28,10 +28,11 @@ from storage.interfaces import (
     StoreUnavailable,
     Watch,
 )
+from storage.leading import Leader
 from storage.sealing import Sealer
 from storage.spans import span
 from storage.sql.log import Committed, LogDatabase, Outcome, Transaction
-from storage.turns import Claim, TakenTurn, Turn
+from storage.turns import Claim, Election, TakenTurn, Turn
 from storage.watchcache.commits import Described, GroupCommit, Pending
 from storage.watchcache.compactor import Compactor
 from storage.watchcache.cursor import RingWatch
@@ -39,6 +40,9 @@ from storage.watchcache.follower import Follower
 from storage.watchcache.history import History
 from storage.watchcache.progress import LONGEST_WAIT, Progress
 from storage.watchcache.resources import Resources
+
+TRIM_SECONDS = 300.0
+"""Between two looks at the events of resources that are written too seldom to trim them by the way."""
 
 
 class WatchedStore:
@@ -54,7 +58,7 @@ class WatchedStore:
         self._history = History(database, self._progress)
         self._follower = Follower(database, self._progress, self._resources.apply_rows, self._resources.reload)
         self._commits = GroupCommit(database, self._apply_committed)
-        self._compactor = Compactor(lambda: self._progress.rv, self.compact, self._resources.trim)
+        self._compactor = Leader(database, "compaction", [Compactor(lambda: self._progress.rv, self.compact).run])
         self._tasks: list[asyncio.Task[None]] = []
         self._running = False
 
@@ -118,6 +122,7 @@ class WatchedStore:
             raise
         self._running = True
         self._tasks.append(asyncio.create_task(self._compactor.run(), name="compactor"))
+        self._tasks.append(asyncio.create_task(self._trim(), name="trimmer"))
         if self._database.shared:
             self._tasks.append(asyncio.create_task(self._follower.run(), name="log follower"))
 
@@ -254,11 +259,21 @@ class WatchedStore:
         """Take ``key`` unless another replica has it."""
         return self._database.claim(key)
 
+    def elect(self, key: str) -> Election:
+        """Wait to lead what ``key`` names."""
+        return self._database.elect(key)
+
     @asynccontextmanager
     async def _up_to_date(self, key: str) -> AsyncIterator[Turn]:
         async with self._database.turn(key) as turn:
             await self._follower.catch_up()
             yield _FollowedTurn(turn, self._follower)
+
+    async def _trim(self) -> None:
+        """Let go of events in memory that need not be kept any longer, until cancelled."""
+        while True:
+            await asyncio.sleep(TRIM_SECONDS)
+            self._resources.trim()
 
     async def compact(self, before: int) -> None:
         """Delete what is superseded at or before a revision and raise the low-water mark.
