@@ -125,6 +125,8 @@ def _composed(settings: Settings) -> Callable[[], Coroutine[Any, Any, None]]:
         _refuse("--token-file is for a standalone server; in a cluster its kube-apiserver knows the tokens", EXIT_USAGE)
     if bool(settings.tls_cert_file) != bool(settings.tls_private_key_file):
         _refuse("PORCH_TLS_CERT_FILE and PORCH_TLS_PRIVATE_KEY_FILE belong together; set both or none", EXIT_USAGE)
+    if settings.tls_secret and settings.tls_cert_file:
+        _refuse("PORCH_TLS_SECRET and PORCH_TLS_CERT_FILE are two sources of one certificate; set one", EXIT_USAGE)
     return functools.partial(aggregated.serve, settings, announce=announce_in_cluster(settings))
 
 
@@ -192,34 +194,46 @@ def backup(
     folder: Annotated[Path, typer.Argument(help="Directory to write to; made when missing.")],
     *,
     data: Data = None,
+    database_url: DatabaseUrl = None,
 ) -> None:
-    """Copy the database, the keys and the certificates of a standalone server that may be running."""
+    """Copy the database, the keys and the certificates of a server that may be running.
+
+    A PostgreSQL database is left to pg_dump or continuous archiving: docs/how-to/back-up-and-restore.md.
+    """
     from apiserver import backups
 
+    settings = _settings(data=data, database_url=database_url)
     try:
-        copied = backups.back_up(_settings(data=data), folder)
+        copied = backups.back_up(settings, folder)
     except backups.EXPECTED as error:
         _refuse(str(error), EXIT_REFUSED)
     typer.echo(f"{len(copied)} files in {folder}: {', '.join(copied)}")
+    if backups.on_postgres(settings):
+        typer.echo("The database is PostgreSQL's to copy: pg_dump, or continuous archiving.")
 
 
 @cli.command()
 def restore(
-    folder: Annotated[Path, typer.Argument(help="Directory that porch backup wrote.")],
+    folder: Annotated[Path | None, typer.Argument(help="Directory that porch backup wrote.")] = None,
     *,
     data: Data = None,
+    database_url: DatabaseUrl = None,
 ) -> None:
-    """Put a backup in the place of what the data directory holds; the server must be stopped.
+    """Put a backup in the place of what the data directory holds; the servers must be stopped.
 
-    What was published or pushed after the backup comes back from Git at the next start.
+    What was published or pushed after the backup comes back from Git at the next start. A PostgreSQL database is put back by its own
+    means first; then this makes it ready, and a folder is needed only where the keys are lost, too.
     """
     from apiserver import backups
 
+    settings = _settings(data=data, database_url=database_url)
     try:
-        restored = backups.restore(_settings(data=data), folder)
+        restored = backups.restore(settings, folder)
     except backups.EXPECTED as error:
         _refuse(str(error), EXIT_REFUSED)
-    typer.echo(f"{len(restored)} files restored: {', '.join(restored)}")
+    typer.echo(f"{len(restored)} files restored: {', '.join(restored)}" if restored else "No files restored.")
+    if backups.on_postgres(settings):
+        typer.echo("The database is ready: watches begin anew, and the next start reads all of Git.")
 
 
 @cli.command()

@@ -447,6 +447,11 @@ class ObjectStore(Replicated, Protocol):
         """The revision up to which the caches are complete."""
         ...
 
+    @property
+    def incarnation(self) -> str:
+        """Which life of the database this is: another one after a backup was put back, empty before the first time."""
+        ...
+
     async def compact(self, before: int) -> None:
         """Delete superseded rows and tombstones up to ``before`` and raise the low-water mark."""
         ...

@@ -77,6 +77,11 @@ class ClusterStore:
         """The revision of the own objects."""
         return self._own.rv
 
+    @property
+    def incarnation(self) -> str:
+        """Which life of the own database this is."""
+        return self._own.incarnation
+
     # --- life ---------------------------------------------------------------------------------
 
     def register(self, resource: str, index: Index, *, sealed: bool = False, refresh: Refresh | None = None) -> None:

@@ -107,7 +107,7 @@ class Synchronizer:
             await self._read(before, after, full=full)
         self._everything = False
         if self._marked != after:
-            await repository.run(write_mark, repository.folder, after, self._store.rv)
+            await repository.run(write_mark, repository.folder, after, self._store.rv, self._store.incarnation)
             self._marked = after
         repository.synced = True
         return before != after or not known
@@ -130,7 +130,7 @@ class Synchronizer:
     async def _mark_holds(self, refs: Mapping[str, str]) -> bool:
         """Tell whether the log is known to hold what the clone's refs say; if not, the note about it is of no use."""
         folder, rv = self._repository.folder, self._store.rv
-        if await self._repository.run(mark_holds, folder, refs, rv):
+        if await self._repository.run(mark_holds, folder, refs, rv, self._store.incarnation):
             return True
         await self._repository.run(remove_mark, folder)
         return False

@@ -17,8 +17,17 @@ from storage.sql.statements import MIGRATION_LOCK
 
 def on_sqlite(path: Path, direction: str, revision: str) -> None:
     """Migrate a file, in one transaction. Raises StoreUnavailable."""
-    engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), poolclass=NullPool)
+    # The driver itself would begin a transaction only before the first INSERT or UPDATE, so that tables made before it stay when the
+    # process dies; it is told to leave transactions to us.
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"isolation_level": None}
+    )
+    sa.event.listen(engine, "begin", _begin)
     _run_guarded(engine, direction, revision)
+
+
+def _begin(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 async def on_postgres(url: str, direction: str, revision: str) -> None:

@@ -6,11 +6,13 @@ Blocking. Source: issue 6 part 6; SQLite's online backup.
 import contextlib
 import os
 import sqlite3
+import uuid
 from pathlib import Path
 from typing import Final
 
 from storage.interfaces import StoreUnavailable
 from storage.sql import sqlite
+from storage.sql.migrate import upgrade
 
 RESERVED: Final = 1_000_000_000
 """Revisions left out when a copy is put back: those between it and the loss were given to clients, for other changes."""
@@ -42,18 +44,21 @@ def put_back(copy: Path, target: Path) -> None:
     """Make a copy the log at ``target``, which no server may have open; what is there is replaced.
 
     Revisions go on well above those of the copy, and all watches begin anew (410): a client that knows a revision of after
-    the copy can neither resume there nor mistake another state for the one it saw.
+    the copy can neither resume there nor mistake another state for the one it saw. The log begins another incarnation, by which a
+    server knows that what it noted beside its clones does not hold. A copy of an older schema is migrated.
 
     Raises:
-        StoreUnavailable: one of them cannot be used, or a server has the target open; the target is as it was.
+        StoreUnavailable: one of them cannot be used or is too new, or a server has the target open; the target is as it was.
     """
     draft = target.with_name(f"{target.name}.restored")
     try:
         with sqlite.locked(target):
             copy_database(copy, draft)
+            upgrade(draft)
             with sqlite.unavailable(f" {copy}"), contextlib.closing(sqlite3.connect(draft)) as connection:
                 head = "SELECT max(coalesce((SELECT max(rv) FROM k_log), 0), compact_rv) FROM k_meta"
-                connection.execute(f"UPDATE k_meta SET compact_rv = ({head}) + ?", (RESERVED,))  # noqa: S608 # no values
+                statement = f"UPDATE k_meta SET compact_rv = ({head}) + ?, incarnation = ?"  # noqa: S608 # no values
+                connection.execute(statement, (RESERVED, uuid.uuid4().hex))
                 connection.commit()
             for suffix in ("-wal", "-shm"):
                 target.with_name(target.name + suffix).unlink(missing_ok=True)

@@ -43,10 +43,11 @@ Outcome = Committed | StaleWrite | NotOurTurn
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The newest revision of the log, and the revision up to which it is compacted."""
+    """The newest revision of the log, the revision up to which it is compacted, and which life of the database this is."""
 
     head: int
     compacted: int
+    incarnation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class LogDatabase(Outbox, Replicated, Protocol):
         ...
 
     async def marks(self) -> Marks:
-        """Return the newest and the compacted revision; every smaller revision is final."""
+        """Return the newest and the compacted revision, every smaller one of which is final, and the incarnation."""
         ...
 
     async def changes(self, after: int, limit: int) -> Sequence[LogRow]:

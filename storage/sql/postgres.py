@@ -133,8 +133,8 @@ class PostgresDatabase:
 
     async def marks(self) -> Marks:
         """Return the newest and the compacted revision."""
-        newest, compacted = (await self._select(self._sql.marks))[0]
-        return Marks(max(newest, compacted), compacted)
+        newest, compacted, incarnation = (await self._select(self._sql.marks))[0]
+        return Marks(max(newest, compacted), compacted, incarnation)
 
     async def changes(self, after: int, limit: int) -> Sequence[LogRow]:
         """Return rows beyond a revision."""
@@ -254,8 +254,8 @@ class PostgresDatabase:
             heads = {key: NEVER if row[0] is None else rows.head(row) for key, row in zip(keys, found, strict=True)}
         epochs = await self._epochs(connection, batch)
         marks = self._sql.marks
-        newest = max(*(await connection.fetch(marks.sql, *marks.bind()))[0])
-        return plan(batch, heads, newest, time.time_ns() // 1_000_000, epochs)
+        newest, compacted, _ = (await connection.fetch(marks.sql, *marks.bind()))[0]
+        return plan(batch, heads, max(newest, compacted), time.time_ns() // 1_000_000, epochs)
 
     async def _epochs(self, connection: Any, batch: Sequence[Transaction]) -> Mapping[str, int]:
         """Return the epochs of the turns that writes were decided in; none of them can go on before this transaction ends."""

@@ -36,6 +36,7 @@ AWAY = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
 )
 
 

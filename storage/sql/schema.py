@@ -4,13 +4,13 @@
 sequence, so revisions are without gaps in commit order and a replica knows from the numbers alone whether it has
 missed one. ``k_outbox`` holds parcels and their Git objects in one table: a parcel's head is the row without
 object id, whose data is the ``seen`` refs as JSON; parcel and objects come and go together, so a second table
-would only add a join. ``k_turn`` notes which replica had a turn last; only PostgreSQL uses it. Source: ``kube-api.md`` 5.2, ``decisions.md`` 5 and 8.
+would only add a join. ``k_meta.incarnation`` changes when a backup is put back (ADR 0027). ``k_turn`` notes which replica had a turn last; only PostgreSQL uses it. Source: ``kube-api.md`` 5.2, ``decisions.md`` 5 and 8.
 """
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import TEXT
 
-REVISION = "0001.1"
+REVISION = "0001.2"
 """The migration that makes this schema; a database at it is never migrated (and Alembic never imported).
 
 What stands before the point rises when servers of the schema before could not work with it any more, what stands behind it when
@@ -51,6 +51,7 @@ meta = sa.Table(
     sa.Column("compact_rv", sa.BigInteger(), nullable=False),
     sa.Column("outbox_version", sa.BigInteger(), nullable=False),
     sa.Column("cluster_id", sa.Text(), nullable=False),
+    sa.Column("incarnation", sa.Text(), nullable=False, server_default=""),
 )
 
 outbox = sa.Table(

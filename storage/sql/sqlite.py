@@ -190,8 +190,8 @@ class SqliteDatabase:
 
     def _marks(self, connection: sqlite3.Connection) -> Marks:
         statement = self._sql.marks
-        newest, compacted = connection.execute(statement.sql, statement.bind()).fetchone()
-        return Marks(max(newest, compacted), compacted)
+        newest, compacted, incarnation = connection.execute(statement.sql, statement.bind()).fetchone()
+        return Marks(max(newest, compacted), compacted, incarnation)
 
     def _commit(self, connection: sqlite3.Connection, batch: Sequence[Transaction]) -> Sequence[Outcome]:
         with _transaction(connection):

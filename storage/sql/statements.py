@@ -188,7 +188,7 @@ def _log_reads() -> dict[str, sa.ClauseElement]:
     one = sa.and_(log.c.gr == _text("gr"), log.c.ns == _text("ns"), log.c.name == _text("name"))
     state = _state_at()
     return {
-        "marks": sa.select(head, meta.c.compact_rv),
+        "marks": sa.select(head, meta.c.compact_rv, meta.c.incarnation),
         "head_of": sa.select(log.c.rv, log.c.op, log.c.create_rv).where(one).order_by(log.c.rv.desc()).limit(1),
         "changes": changes,
         "history": history,

@@ -101,4 +101,6 @@ class Follower:
                     f"the database ends at revision {marks.head} and has been at {seen}: it was replaced by an older state; "
                     "restore it as the guide for backups says, then start this server again"
                 )
+            if marks.incarnation != self._progress.incarnation:
+                raise StoreUnavailable("a backup was put in the place of the database; start this server again")
             return marks

@@ -15,6 +15,8 @@ class Progress:
         self.rv = 0
         self.compacted = 0
         """The low-water mark as last seen."""
+        self.incarnation = ""
+        """Which life of the database the caches were filled from."""
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
 

@@ -214,7 +214,7 @@ class Resources:
             self._load_page(rows)
             start = rows[-1].key
         await self._seed(max(marks.compacted, marks.head - SEED), marks.head)
-        self._progress.compacted = marks.compacted
+        self._progress.compacted, self._progress.incarnation = marks.compacted, marks.incarnation
         self._progress.advance(marks.head)
 
     def _load_page(self, rows: Sequence[LogRow]) -> None:

@@ -77,6 +77,11 @@ class WatchedStore:
         """The revision up to which the caches are complete."""
         return self._progress.rv
 
+    @property
+    def incarnation(self) -> str:
+        """Which life of the database this is."""
+        return self._progress.incarnation
+
     # --- life ---------------------------------------------------------------------------------
 
     def register(self, resource: str, index: Index, *, sealed: bool = False, refresh: Refresh | None = None) -> None:

