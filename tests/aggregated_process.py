@@ -8,15 +8,18 @@ import base64
 import json
 import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from control_plane import ControlPlane
 from eventually import eventually
 from kubectl import Kubectl
-from porch_client import PorchClient
+from porch_client import PORCH, PorchClient
 from porch_process import PorchProcess
 
+from apiserver.auth.kubeconfig import kubeconfig_for
 from apiserver.crd_files import FOLDER as DEFINITIONS
 from apiserver.resources.rbac.defaults import default_cluster_roles
 
@@ -24,8 +27,11 @@ Object = dict[str, Any]
 NAMESPACE = "porch-system"
 SERVICE = "porch-server"
 USER = "porch-server"
+CONTROLLERS = "porch-controllers"
+"""The user of the controllers."""
 NAME = f"{SERVICE}.{NAMESPACE}.svc"
 """Whom kube-apiserver expects at the other end."""
+RBAC = "rbac.authorization.k8s.io"
 API_SERVICE = "v1alpha1.porch.kpt.dev"
 AVAILABLE_SECONDS = 60.0
 """Until kube-apiserver sees that a server is there, or is not (``kube-api.md`` 7.2, 12)."""
@@ -47,6 +53,7 @@ class AggregatedProcess(PorchProcess):
         own = ["--aggregated", "--kubeconfig", str(cluster.kubeconfig_of(USER))]
         names = {"PORCH_TLS_NAMES": json.dumps([NAME])}
         super().__init__(data, arguments=[*own, *arguments], environment={**names, **(environment or {})})
+        self._registered = False
 
     @property
     def kubeconfig(self) -> Path:
@@ -55,9 +62,32 @@ class AggregatedProcess(PorchProcess):
 
     def start(self) -> None:
         """Start the server and return when kube-apiserver says that it is available."""
+        self.run()
+        self.register(self.port)
+
+    def run(self) -> None:
+        """Start the server and return when it says that it is ready; the cluster need not know of it."""
         super().start()
-        Kubectl(self.kubeconfig, "").apply(*objects(self.port, (self.data / "ca.crt").read_bytes()))
+
+    def register(self, port: int) -> None:
+        """Tell the cluster which port leads to the API, and return when it does so through kube-apiserver."""
+        if not self._registered:  # what was said of an earlier server would be believed of this one
+            self.unregister()
+        Kubectl(self.kubeconfig, "").apply(*objects(port, (self.data / "ca.crt").read_bytes()))
+        self._registered = True
         self.wait_until_available()
+        eventually(self._is_reached, timeout=AVAILABLE_SECONDS)
+
+    def unregister(self) -> None:
+        """Take the API out of the cluster, so that nobody waits for a server that is not there."""
+        Kubectl(self.kubeconfig).ok("delete", "apiservice", API_SERVICE, "--ignore-not-found")
+        self._registered = False
+
+    def _is_reached(self) -> None:
+        with closing(self.client()) as client:
+            assert client.request("GET", PORCH).code == HTTPStatus.OK
+            # kubectl checks what it creates; kube-apiserver fetches the schemas some time after it found the group.
+            assert PORCH.removeprefix("/") in client.request("GET", "/openapi/v3").object["paths"]
 
     def wait_until_available(self, *, available: bool = True) -> None:
         """Wait until kube-apiserver sees the server, or sees that it is gone."""
@@ -75,6 +105,25 @@ class AggregatedProcess(PorchProcess):
         return PorchClient(
             self.cluster.url, ca=self.cluster.ca, certificate=certificate, namespace=namespace, timeout=timeout
         )
+
+    @property
+    def own_kubeconfig(self) -> Path:
+        """A kubeconfig of the cluster's administrator for the server itself, past kube-apiserver."""
+        certificate, key = self.cluster.client_certificate
+        path = self.data.parent / f"{self.data.name}.kubeconfig"
+        ca = (self.data / "ca.crt").read_bytes()
+        path.write_bytes(
+            kubeconfig_for(server=self.url, ca=ca, certificate=certificate.read_bytes(), key=key.read_bytes())
+        )
+        return path
+
+    def kubeconfig_of(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """Write a kubeconfig for a user of the cluster with a certificate of their own."""
+        return self.cluster.kubeconfig_of(user, groups)
+
+    def own_client(self) -> PorchClient:
+        """Return a client of the server itself, past kube-apiserver, with the administrator's certificate."""
+        return self.direct(self.cluster.client_certificate)
 
     def direct(self, certificate: tuple[Path, Path] | None) -> PorchClient:
         """Return a client of the server itself, past kube-apiserver."""
@@ -100,7 +149,7 @@ def install_rights(cluster: ControlPlane) -> None:
     kubectl.ok("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / DEFINITIONS))
     # Of the roles that a standalone server has, those that no cluster brings.
     people = [role for role in default_cluster_roles() if "porch-" in role["metadata"]["name"]]
-    kubectl.apply(*rights(), *people)
+    kubectl.apply(*rights(), *people, *rights_of_controllers())
 
 
 def objects(port: int, ca: bytes) -> list[Object]:
@@ -134,22 +183,30 @@ def rights() -> list[Object]:
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "create", "update"]},
     ]
-    group = "rbac.authorization.k8s.io"
-    subjects = [{"kind": "User", "name": USER, "apiGroup": group}]
-    version = f"{group}/v1"
-
-    def bound(kind: str, name: str, role_kind: str, role: str, namespace: str = "") -> Object:
-        ref = {"apiGroup": group, "kind": role_kind, "name": role}
-        return _object(version, kind, name, namespace, roleRef=ref, subjects=subjects)
-
     reader = "extension-apiserver-authentication-reader"
     return [
         _object("v1", "Namespace", NAMESPACE),
-        _object(version, "ClusterRole", USER, rules=rules),
-        bound("ClusterRoleBinding", USER, "ClusterRole", USER),
-        bound("ClusterRoleBinding", f"{USER}-delegator", "ClusterRole", "system:auth-delegator"),
-        bound("RoleBinding", f"{USER}-{reader}", "Role", reader, "kube-system"),
+        _object(f"{RBAC}/v1", "ClusterRole", USER, rules=rules),
+        _bound(USER, USER, "ClusterRole", USER),
+        _bound(USER, f"{USER}-delegator", "ClusterRole", "system:auth-delegator"),
+        _bound(USER, f"{USER}-{reader}", "Role", reader, "kube-system"),
     ]
+
+
+def rights_of_controllers() -> list[Object]:
+    """Return what gives the controllers their roles, and that of reading what variants inject and select."""
+    return [
+        _bound(CONTROLLERS, f"{CONTROLLERS}-{role}", "ClusterRole", f"system:{role}")
+        for role in ("porch-controllers", "porch-injectables")
+    ]
+
+
+def _bound(user: str, name: str, role_kind: str, role: str, namespace: str = "") -> Object:
+    """Bind a user to a role, in the whole cluster where no namespace is given."""
+    ref = {"apiGroup": RBAC, "kind": role_kind, "name": role}
+    subjects = [{"kind": "User", "name": user, "apiGroup": RBAC}]
+    kind = "RoleBinding" if namespace else "ClusterRoleBinding"
+    return _object(f"{RBAC}/v1", kind, name, namespace, roleRef=ref, subjects=subjects)
 
 
 def _object(version: str, kind: str, name: str, namespace: str = "", **more: Any) -> Object:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 import remotes
-from aggregated_process import AggregatedProcess, install_rights
+from aggregated_process import install_rights
+from aggregated_replicas import aggregated_replicas
 from control_plane import PROGRAM, ControlPlane
-from eventually import eventually
 from git_server import Faults, GitServer, git_server
 from hypothesis import settings
 from kubectl import Kubectl
-from manifests import Register, credentials, namespace_object, repository
-from porch_client import CONFIG, PorchClient
+from manifests import Register, namespace_object, register_remotes
+from porch_client import PorchClient
 from porch_process import PorchProcess
 from remotes import PUSHER, Remote
 from upstream_client import UpstreamClient
@@ -43,6 +43,21 @@ _numbers = itertools.count(1)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the same tests run against a server without a cluster, or one behind a real kube-apiserver."""
     parser.addoption("--cluster", action="store_true", help="put the server under test behind a real kube-apiserver")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marks of tests that make sense in one mode only; each says why."""
+    for mode, other in (("standalone", "a server of a cluster"), ("clustered", "a server without a cluster")):
+        config.addinivalue_line("markers", f"{mode}(reason): not about {other}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about the other mode. What waits long comes last: it has been waiting from the beginning."""
+    other = "standalone" if config.getoption("--cluster") else "clustered"
+    left_out = [item for item in items if any(mark.args[0] for mark in item.iter_markers(other))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
@@ -105,13 +120,18 @@ def faults(git_http: GitServer) -> Iterator[Faults]:
 
 @pytest.fixture(scope="module")
 def porch_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProcess]:
-    """A running server; whatever a test does to it, it is stopped in the end."""
-    data, environment = tmp_path_factory.mktemp("porch") / "data", {"PORCH_SYNC_INTERVAL": SYNC_SECONDS}
-    server = (
-        AggregatedProcess(request.getfixturevalue("cluster"), data, environment=environment)
-        if request.config.getoption("--cluster") or IN_CLUSTER in request.path.parts
-        else PorchProcess(data, environment=environment)
-    )
+    """A running server; whatever a test does to it, it is stopped in the end. In a cluster it is two of them, and the controllers."""
+    folder, environment = tmp_path_factory.mktemp("porch"), {"PORCH_SYNC_INTERVAL": SYNC_SECONDS}
+    if request.config.getoption("--cluster") or IN_CLUSTER in request.path.parts:
+        from embedded_postgres import new_postgres  # as above
+
+        database = new_postgres(request.getfixturevalue("postgres_server"))
+        with aggregated_replicas(
+            request.getfixturevalue("cluster"), folder, database, environment=environment
+        ) as servers:
+            yield servers
+        return
+    server = PorchProcess(folder / "data", environment=environment)
     server.start()
     yield server
     server.stop()
@@ -137,6 +157,12 @@ def kubectl(porch_server: PorchProcess, namespace: str, tmp_path: Path) -> Kubec
 
 
 @pytest.fixture
+def server_kubectl(porch_server: PorchProcess, namespace: str, tmp_path: Path) -> Kubectl:
+    """kubectl as the administrator at the server itself, whatever stands before it."""
+    return Kubectl(porch_server.own_kubeconfig, namespace, str(tmp_path / "own-kubectl-cache"))
+
+
+@pytest.fixture
 def porch(porch_server: PorchProcess, namespace: str) -> Iterator[PorchClient]:
     """A plain HTTPS client in the test's namespace."""
     client = porch_server.client(namespace)
@@ -152,20 +178,9 @@ def register(porch: PorchClient) -> Register:
     """
 
     def apply(*, deployment: tuple[str, ...] = (), **named: Remote) -> None:
-        porch.request("POST", f"/api/v1/namespaces/{porch.namespace}/secrets", credentials())
-        path = f"{CONFIG}/namespaces/{porch.namespace}/repositories"
-        for name, remote in named.items():
-            answer = porch.request("POST", path, repository(name, remote.url, deployment=name in deployment))
-            assert answer.code == 201, answer.body
-        for name in named:
-            eventually(lambda at=f"{path}/{name}": _is_ready(porch, at), timeout=30)  # type: ignore[misc]
+        register_remotes(porch, named, deployment)
 
     return apply
-
-
-def _is_ready(porch: PorchClient, path: str) -> None:
-    status = porch.request("GET", path).object.get("status") or {}
-    assert [c["status"] for c in status.get("conditions") or []] == ["True"], status
 
 
 @pytest.fixture

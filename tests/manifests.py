@@ -1,9 +1,11 @@
-"""The Kubernetes objects that end-to-end tests send."""
+"""The Kubernetes objects that end-to-end tests send, and the registration of remotes by them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from remotes import PUSHER
+from eventually import eventually
+from porch_client import CONFIG, PorchClient
+from remotes import PUSHER, Remote
 
 Object = dict[str, Any]
 Register = Callable[..., None]
@@ -28,6 +30,22 @@ def repository(
         "metadata": {"name": name},
         "spec": {"type": "git", "content": "Package", "deployment": deployment, "git": git},
     }
+
+
+def register_remotes(porch: PorchClient, remotes: Mapping[str, Remote], deployments: Sequence[str] = ()) -> None:
+    """Register remotes as repositories of the client's namespace, ``deployments`` as such, and wait until they are Ready."""
+    porch.request("POST", f"/api/v1/namespaces/{porch.namespace}/secrets", credentials())
+    path = f"{CONFIG}/namespaces/{porch.namespace}/repositories"
+    for name, remote in remotes.items():
+        answer = porch.request("POST", path, repository(name, remote.url, deployment=name in deployments))
+        assert answer.code == 201, answer.body
+    for name in remotes:
+        eventually(lambda at=f"{path}/{name}": _is_ready(porch, at), timeout=30)  # type: ignore[misc] # as inferred
+
+
+def _is_ready(porch: PorchClient, path: str) -> None:
+    status = porch.request("GET", path).object.get("status") or {}
+    assert [c["status"] for c in status.get("conditions") or []] == ["True"], status
 
 
 def credentials(name: str = "git-auth", *, password: str = PUSHER[1]) -> Object:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from porch_client import PorchClient
@@ -55,6 +56,28 @@ class PorchProcess:
     def kubeconfig(self) -> Path:
         """The kubeconfig that the server wrote."""
         return self.data / "kubeconfig"
+
+    @property
+    def own_kubeconfig(self) -> Path:
+        """A kubeconfig for the server itself, whatever may stand before it."""
+        return self.kubeconfig
+
+    def kubeconfig_of(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """Write a kubeconfig for a user with a certificate of their own; the server must have been started."""
+        from apiserver.auth.issuing import user_kubeconfig  # not for those who only start a server
+
+        path = self.data.parent / f"{user}.kubeconfig"
+        path.write_bytes(user_kubeconfig(self.data, user, groups))
+        return path
+
+    def own_client(self) -> PorchClient:
+        """Return a client of the server itself, whatever may stand before it, with the administrator's certificate."""
+        return self.client()
+
+    def metrics(self) -> str:
+        """Return what the server counts, as Prometheus reads it."""
+        with closing(self.own_client()) as client:
+            return client.request("GET", "/metrics").body.decode()
 
     @property
     def pid(self) -> int:

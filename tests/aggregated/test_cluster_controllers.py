@@ -2,24 +2,21 @@
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from aggregated_process import AggregatedProcess
-from controllers_process import ControllersProcess, controllers_process
+from aggregated_replicas import AggregatedReplicas
+from controllers_process import ControllersProcess
 from eventually import eventually
 from git_server import GitServer
-from kubectl import Kubectl
 from variant_place import DOWNSTREAM, GATE, Place, new_place, variant, with_blueprint
 
-USER = "porch-controllers"
 PATIENCE = 120.0
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture
-def place(porch_server: AggregatedProcess, git_http: GitServer) -> Iterator[Place]:
+def place(porch_server: AggregatedReplicas, git_http: GitServer) -> Iterator[Place]:
     """A namespace with a published blueprint."""
     place = with_blueprint(new_place(porch_server, git_http, f"variants-{next(_numbers)}"), deployment=False)
     yield place
@@ -28,15 +25,9 @@ def place(porch_server: AggregatedProcess, git_http: GitServer) -> Iterator[Plac
 
 
 @pytest.fixture
-def controllers(porch_server: AggregatedProcess, place: Place, tmp_path: Path) -> Iterator[ControllersProcess]:
+def controllers(porch_server: AggregatedReplicas) -> ControllersProcess:
     """The controllers as a user of the cluster who has the rights of controllers, and no others."""
-    admin = Kubectl(porch_server.kubeconfig)
-    for role in ("system:porch-controllers", "system:porch-injectables"):
-        name = f"{role.removeprefix('system:')}-of-the-test"
-        admin("create", "clusterrolebinding", name, f"--clusterrole={role}", f"--user={USER}")
-    kubeconfig = porch_server.cluster.kubeconfig_of(USER)
-    with controllers_process(kubeconfig, place.namespace, tmp_path / "controllers.log") as process:
-        yield process
+    return porch_server.controllers
 
 
 def test_a_variant_follows_its_blueprint_in_a_cluster(place: Place, controllers: ControllersProcess) -> None:

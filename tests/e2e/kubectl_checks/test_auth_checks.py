@@ -13,7 +13,6 @@ from porch_process import PorchProcess
 from remotes import Remote
 
 from apiserver.auth.certificates import LOCAL_HOSTS, Files, issue_serving, load_authority, store_leaf
-from apiserver.auth.issuing import user_kubeconfig
 
 As = Callable[..., Kubectl]
 
@@ -23,9 +22,7 @@ def login(porch_server: PorchProcess, namespace: str, tmp_path: Path) -> As:
     """kubectl as another user, who has a certificate of their own: ``login("bob", "team-a")``."""
 
     def log_in(name: str, *groups: str) -> Kubectl:
-        kubeconfig = tmp_path / f"{name}.kubeconfig"
-        kubeconfig.write_bytes(user_kubeconfig(porch_server.data, name, groups))
-        return Kubectl(kubeconfig, namespace, str(tmp_path / f"{name}-cache"))
+        return Kubectl(porch_server.kubeconfig_of(name, groups), namespace, str(tmp_path / f"{name}-cache"))
 
     return log_in
 
@@ -35,7 +32,8 @@ def stranger(porch_server: PorchProcess, namespace: str, tmp_path: Path) -> Kube
     """kubectl that knows the server and has no credentials."""
     config = yaml.safe_load(porch_server.kubeconfig.read_text())
     config["users"] = [{"name": "nobody", "user": {}}]
-    config["contexts"] = [{"name": "porch", "context": {"cluster": "porch", "user": "nobody"}}]
+    for context in config["contexts"]:
+        context["context"]["user"] = "nobody"
     kubeconfig = tmp_path / "stranger.kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
     return Kubectl(kubeconfig, namespace, str(tmp_path / "stranger-cache"))
@@ -135,6 +133,7 @@ def test_row_87_impersonation_is_a_right(kubectl: Kubectl, login: As) -> None:
     assert allowed["groups"][:2] == ["system:serviceaccounts", f"system:serviceaccounts:{kubectl.namespace}"]
 
 
+@pytest.mark.standalone("of a server in a cluster: tests/aggregated/test_cluster_availability.py")
 def test_row_89_a_new_serving_certificate_is_used_without_a_restart(
     porch_server: PorchProcess, kubectl: Kubectl
 ) -> None:
@@ -182,6 +181,7 @@ def test_nobody_gives_away_what_they_do_not_have(kubectl: Kubectl, login: As) ->
     )
 
 
+@pytest.mark.standalone("a server in a cluster writes no kubeconfig")
 def test_the_token_of_the_kubeconfig_is_the_administrators(kubectl: Kubectl) -> None:
     who = kubectl.json("auth", "whoami", "--context=porch-token")["status"]["userInfo"]
 

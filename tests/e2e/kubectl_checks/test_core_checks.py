@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from kubectl import Kubectl, needs_kubectl
 from manifests import namespace_object
 from porch_client import PorchClient
@@ -87,6 +88,7 @@ def test_row_22_replace_with_force_makes_another_object(kubectl: Kubectl) -> Non
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
 
 
+@pytest.mark.standalone("of what a server in a cluster serves: tests/e2e/revision_checks")
 def test_row_23_a_put_for_another_object_of_the_name_is_a_conflict(kubectl: Kubectl, porch: PorchClient) -> None:
     stored = kubectl.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     uid = stored["metadata"]["uid"]

@@ -7,6 +7,9 @@ import pytest
 from kubectl import Kubectl
 
 Json = dict[str, Any]
+pytestmark = pytest.mark.standalone(
+    "what schemas mean is kube-apiserver's in a cluster; tests/differential compares it with ours"
+)
 
 UNCHECKED = (
     "* <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl import Kubectl, needs_kubectl
-from porch_client import PorchClient
+from porch_process import PorchProcess
 
 Json = dict[str, Any]
 PORCH_DOCUMENT = "/openapi/v3/apis/porch.kpt.dev/v1alpha1"
@@ -30,8 +30,8 @@ def not_modified(kubectl: Kubectl) -> int:
     return sum(int(float(count)) for count in counts)
 
 
-def test_row_01_version_shows_the_servers_version(kubectl: Kubectl) -> None:
-    done = kubectl("version")
+def test_row_01_version_shows_the_servers_version(server_kubectl: Kubectl) -> None:
+    done = server_kubectl("version")
 
     assert done.returncode == 0, done.stderr
     assert re.search(r"^Server Version: v1\.34\.\d+\+porch$", done.stdout, re.MULTILINE), done.stdout
@@ -56,14 +56,14 @@ def test_row_03_api_resources_shows_the_resources_of_our_group_with_their_verbs(
     }
 
 
-def test_row_04_who_asks_again_is_told_that_nothing_changed(kubectl: Kubectl) -> None:
+def test_row_04_who_asks_again_is_told_that_nothing_changed(server_kubectl: Kubectl) -> None:
     needs_kubectl(30, "discovery in the form that Kubernetes 1.34 serves")
-    first = kubectl.ok("api-resources")
-    before = not_modified(kubectl)
-    again = kubectl.ok("api-resources")
+    first = server_kubectl.ok("api-resources")
+    before = not_modified(server_kubectl)
+    again = server_kubectl.ok("api-resources")
 
     assert again == first
-    assert not_modified(kubectl) >= before + 2, "/api and /apis"
+    assert not_modified(server_kubectl) >= before + 2, "/api and /apis"
 
 
 def test_row_05_legacy_discovery_lists_the_groups(kubectl: Kubectl) -> None:
@@ -108,7 +108,9 @@ def test_row_09_the_document_of_a_group_is_openapi_3_0(kubectl: Kubectl) -> None
     assert all(operation["responses"] for operation in operations)
 
 
-def test_row_10_a_stale_hash_leads_to_the_right_one(porch: PorchClient) -> None:
+def test_row_10_a_stale_hash_leads_to_the_right_one(porch_server: PorchProcess) -> None:
+    # A kube-apiserver lets no server behind it redirect anybody; it asks for the right one itself.
+    porch = porch_server.own_client()
     paths = porch.request("GET", "/openapi/v3").object["paths"]
     fresh = paths["apis/porch.kpt.dev/v1alpha1"]["serverRelativeURL"]
 
@@ -118,3 +120,4 @@ def test_row_10_a_stale_hash_leads_to_the_right_one(porch: PorchClient) -> None:
     assert (stale.code, stale.headers["location"]) == (301, fresh)
     assert right.code == 200
     assert right.headers["cache-control"] == "public, immutable"
+    porch.close()

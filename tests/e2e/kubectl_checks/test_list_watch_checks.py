@@ -26,6 +26,9 @@ from storage.sql.sqlite import sqlite_database
 from storage.watchcache.store import WatchedStore
 
 Object = dict[str, Any]
+SEE_REVISIONS = (
+    "of what a server in a cluster serves: tests/e2e/revision_checks and tests/aggregated/test_cluster_rows.py"
+)
 MARKED = "k8s.io/initial-events-end"
 
 
@@ -92,6 +95,7 @@ def newest(porch: PorchClient) -> str:
 # --- lists ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_29_a_get_of_1200_objects_reads_three_pages(
     porch_server: PorchProcess, kubectl: Kubectl, namespace: str
 ) -> None:
@@ -109,6 +113,7 @@ def test_row_29_a_get_of_1200_objects_reads_three_pages(
     assert sum("continue=" in line for line in pages) == 2
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_30_small_chunks_show_one_state_while_others_write(
     porch_server: PorchProcess, kubectl: Kubectl, namespace: str
 ) -> None:
@@ -138,6 +143,7 @@ def test_row_30_small_chunks_show_one_state_while_others_write(
     assert len(new) < len(written)
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_38_a_page_tells_how_many_remain_unless_a_selector_is_used(kubectl: Kubectl, porch: PorchClient) -> None:
     for number in range(5):
         create(porch, f"m{number}", app="x")
@@ -184,6 +190,7 @@ def compacted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compacted]:
     compacted.server.stop()
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_39_a_compacted_continue_token_is_answered_with_a_fresh_one(compacted: Compacted) -> None:
     kubectl = Kubectl(compacted.server.kubeconfig)
     client = compacted.server.client()
@@ -200,6 +207,7 @@ def test_row_39_a_compacted_continue_token_is_answered_with_a_fresh_one(compacte
     client.close()
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_40_exact_revisions_are_expired_or_waited_for(compacted: Compacted) -> None:
     """Only the first is asked for by kubectl, which would try the second ten times more, as Retry-After tells it to."""
     kubectl = Kubectl(compacted.server.kubeconfig)
@@ -229,6 +237,7 @@ def test_row_41_yaml_is_served_to_who_accepts_it(porch: PorchClient) -> None:
     assert b"- metadata:" in answer.body or b"name: a\n" in answer.body
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_42_cbor_is_refused_in_both_directions(porch: PorchClient) -> None:
     read = porch.request("GET", maps(porch.namespace), accept="application/cbor")
     written = porch.request("POST", maps(porch.namespace), b"\xa0", content_type="application/cbor")
@@ -241,6 +250,7 @@ def test_row_42_cbor_is_refused_in_both_directions(porch: PorchClient) -> None:
 # --- watches -------------------------------------------------------------------------------------
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_43_a_watch_prints_its_header_once_and_a_row_for_every_change(kubectl: Kubectl, porch: PorchClient) -> None:
     create(porch, "a")
     with kubectl.watch("get", "configmaps", "-w") as watch:
@@ -268,6 +278,7 @@ def test_row_44_a_watch_of_one_object_shows_it_once(kubectl: Kubectl, porch: Por
     assert [line.split()[0] for line in after] == ["NAME", "a", "a"]
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_45_watch_events_are_named(kubectl: Kubectl, porch: PorchClient) -> None:
     with kubectl.watch("get", "configmaps", "--watch-only", "--output-watch-events") as watch:
         until(lambda: open_watches(porch) == 1)
@@ -313,6 +324,7 @@ def test_row_48_a_bookmark_comes_before_the_end(porch_server: PorchProcess, porc
     assert int(bookmark["object"]["metadata"]["resourceVersion"]) > 0
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_49_a_streaming_list_is_followed_by_a_marked_bookmark_and_what_happens(
     porch_server: PorchProcess, porch: PorchClient
 ) -> None:
@@ -343,6 +355,7 @@ def test_row_50_a_streaming_list_needs_its_match(kubectl: Kubectl, porch: PorchC
     assert "sendInitialEvents requires setting resourceVersionMatch" in kubectl("get", "--raw", path).stderr
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_51_a_watch_from_a_compacted_revision_is_told_so(compacted: Compacted) -> None:
     answer = stream(compacted.server, maps("default", f"watch=true&resourceVersion={compacted.revision}"))
 
@@ -353,6 +366,7 @@ def test_row_51_a_watch_from_a_compacted_revision_is_told_so(compacted: Compacte
     assert event["object"]["message"].startswith(f"too old resource version: {compacted.revision} (")
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_52_a_watch_goes_on_after_a_restart_without_loss(porch_server: PorchProcess, namespace: str) -> None:
     client = porch_server.client(namespace)
     last = newest(client)
@@ -379,6 +393,7 @@ def open_watches(porch: PorchClient) -> int:
     return sum(int(found) for found in re.findall(pattern, text))
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_54_a_client_that_is_stopped_loses_its_watch_and_no_other_does(
     kubectl: Kubectl, porch: PorchClient
 ) -> None:

@@ -57,6 +57,7 @@ class Bob:
         return connection
 
 
+@pytest.mark.standalone("of a server in a cluster: tests/aggregated/test_cluster_rows.py")
 def test_row_90_who_is_told_to_come_back_succeeds_when_he_does(narrow_server: PorchProcess, tmp_path: Path) -> None:
     bob = Bob(narrow_server, tmp_path)
     client = bob.client()

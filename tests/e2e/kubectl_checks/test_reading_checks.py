@@ -18,6 +18,7 @@ def names(kubectl: Kubectl, *arguments: str, resource: str = "configmaps") -> li
     return [line.partition("/")[2] for line in kubectl.ok("get", resource, "-o", "name", *arguments).splitlines()]
 
 
+@pytest.mark.standalone("a cluster has a ConfigMap of its own everywhere: tests/e2e/revision_checks")
 def test_row_26_a_list_as_json_has_kinds_and_a_resource_version(kubectl: Kubectl) -> None:
     kubectl.create(config_map("one"))
     kubectl.create(config_map("two"))
@@ -120,6 +121,7 @@ def test_row_35_package_revisions_are_sorted_by_revision(
     assert (revisions[0], revisions[-1]) == (-1, 4)
 
 
+@pytest.mark.standalone("a cluster has a ConfigMap of its own everywhere: tests/e2e/revision_checks")
 def test_row_36_labels_are_shown_as_one_column_or_as_several_and_headers_can_be_left_out(kubectl: Kubectl) -> None:
     kubectl.create(config_map("one", app="web", tier="front"))
     kubectl.create(config_map("two"))
