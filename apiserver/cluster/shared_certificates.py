@@ -28,7 +28,7 @@ from krm.meta.errors import Conflict, Forbidden, NotFound, StatusError
 Json = dict[str, Any]
 
 API_SERVICE: Final = f"{PACKAGE_REVISIONS.version}.{PACKAGE_REVISIONS.group}"
-LOOK_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 10.0
 """Between two looks: so long one server shows another certificate than the others after a change."""
 SETTLE_SECONDS: Final = 300.0
 """How long a new authority is named before it signs, and an old one after: every kube-apiserver knows of a change in much less."""

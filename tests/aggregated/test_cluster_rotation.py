@@ -12,13 +12,10 @@ import shutil
 import socket
 import ssl
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from threading import Event, Thread
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 import pytest
 from aggregated_process import API_SERVICE, NAME, AggregatedProcess, install_rights
@@ -27,6 +24,7 @@ from control_plane_keys import Authority, KeyPair
 from eventually import eventually
 from kubectl import Kubectl
 from porch_client import PORCH, PorchClient
+from steady_requests import SteadyRequests
 
 from apiserver.auth.certificates import Files
 
@@ -71,35 +69,6 @@ def elsewhere(tmp_path: Path) -> Elsewhere:
         return dataclasses.replace(authority, folder=folder)
 
     return moved
-
-
-class SteadyRequests:
-    """Somebody who lists package revisions through kube-apiserver all the time; ``codes`` counts the answers."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self.codes: Counter[int | str] = Counter()
-        self._client = PorchClient(plane.url, ca=plane.ca, certificate=plane.client_certificate)
-        self._stop = Event()
-        self._thread = Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join(timeout=60)
-        self._client.close()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.05):
-            try:
-                answer = self._client.request("GET", REVISIONS)
-                self.codes[answer.code if answer.code == 200 else answer.body.decode(errors="replace")] += 1
-            except OSError as error:
-                self.codes[str(error)] += 1
 
 
 def named(plane: ControlPlane, key: str) -> str:
