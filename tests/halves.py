@@ -1,5 +1,5 @@
 # ruff: noqa: T201 # a program that prints
-"""``halves.py``: every test, in two pytest processes side by side, which on two cores takes a third less time than one.
+"""``halves.py``: every test that needs no cluster, in two pytest processes side by side, which on two cores takes a third less time than one.
 
 The second half is shown while it runs, the first one after it. Ends with a line that counts both; fails when either does.
 
@@ -29,6 +29,8 @@ FIRST = (
     "e2e/variants",
 )
 """Folders of the first half; the second one is everything else, whatever comes to it."""
+OF_CLUSTERS = ("aggregated", "chart")
+"""Folders that ``make test-cluster`` runs, and nothing here: they need programs built from Go modules, and ten minutes."""
 FEW = 3
 """Tests that may be run again: when more fail, something is broken."""
 
@@ -36,7 +38,7 @@ FEW = 3
 def main() -> int:
     """Run both halves, and the few tests that failed once more."""
     began = time.monotonic()
-    code, lines, ends = both(TESTS, FIRST)
+    code, lines, ends = both(TESTS, FIRST, OF_CLUSTERS)
     failed = failures(lines)
     if code == 1 and 0 < len(failed) <= FEW:
         print(f"--- {len(failed)} failed beside the other half; alone:", flush=True)
@@ -53,18 +55,19 @@ def main() -> int:
     return code
 
 
-def both(tests: Path, first: Sequence[str]) -> tuple[int, list[str], list[str]]:
-    """Run two halves of a folder of tests; return the worse exit code, what was printed, and both last lines.
+def both(tests: Path, first: Sequence[str], left_out: Sequence[str] = ()) -> tuple[int, list[str], list[str]]:
+    """Run two halves of a folder of tests but for what is left out; return the worse exit code, what was printed, and both last lines.
 
     Each has a folder of its own for what its tests write: in the usual one, the second pytest to come locks the first one's
     PostgreSQL out, which runs as another user.
     """
     folders = [str(tests / name) for name in first]
+    elsewhere = [*folders, *(str(tests / name) for name in left_out)]
     with tempfile.TemporaryFile("w+") as shown, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as written:
         command = [sys.executable, "-m", "pytest"]
         one = subprocess.Popen([*command, f"--basetemp={written}/1", *folders], stdout=shown, stderr=subprocess.STDOUT)
         other = subprocess.Popen(
-            [*command, f"--basetemp={written}/2", str(tests), *(f"--ignore={folder}" for folder in folders)],
+            [*command, f"--basetemp={written}/2", str(tests), *(f"--ignore={folder}" for folder in elsewhere)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -30,7 +30,7 @@ Done = subprocess.CompletedProcess[str]
 def built(program: Path) -> Path:
     """Return a program of ``.build``; skip the test where it was not built."""
     if not program.exists():
-        pytest.skip(f".build/{program.name} is not there; make test-cluster builds it (it needs Go)")
+        pytest.skip(f".build/{program.name} is not there: make .build/{program.name} builds it, from Go modules")
     return program
 
 

@@ -79,3 +79,15 @@ def test_many_failures_are_not_run_again(
 
 def test_what_cannot_be_collected_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(monkeypatch, folder(tmp_path, one="import nothing_like_it\n", two=PASSES)) != 0
+
+
+def test_what_needs_a_cluster_is_left_to_the_target_that_builds_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tests = folder(tmp_path, one=PASSES, two=PASSES, **dict.fromkeys(halves.OF_CLUSTERS, FAILS))
+    targets = (Path(halves.__file__).parents[1] / "Makefile").read_text()
+
+    assert run(monkeypatch, tests) == 0
+    assert capfd.readouterr().out.splitlines()[-1].startswith("2 passed in ")
+    for name in halves.OF_CLUSTERS:
+        assert f"$(BIN)/pytest tests/{name} " in targets
