@@ -1,6 +1,7 @@
 """Keeps all PackageVariants true: caches, a queue, workers, and whom an event wakes. Source: ``variants.md`` 2.14, 6.9, 6.10."""
 
 import asyncio
+import math
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,6 +37,8 @@ from krm.variants.revisions import Revision
 log = structlog.get_logger()
 
 NAME: Final = "packagevariant"
+TELL_SECONDS: Final = 2.0
+"""That somebody proposed or approved what a variant made is told at most once in so many seconds (``variants.md`` 6.9)."""
 SETTLED_SECONDS: Final = 0.5
 """After an event the others have come by then that belong to it: a check of wake-ups that looks earlier sees ahead of them."""
 
@@ -52,12 +55,14 @@ class Options:
     """Those of the process, which it runs; None for some of its own."""
     check_wakeups: bool = False
     """Look at every variant after every event, and tell which of them the event should have woken."""
+    tell_seconds: float = TELL_SECONDS
 
 
 class PackageVariantController(InformedController):
     """Reconciles PackageVariants while ``run`` runs, which it does once."""
 
     def __init__(self, client: KubeClient, recorder: EventRecorder, options: Options) -> None:
+        self._tell_seconds = options.tell_seconds
         self._queue = options.metrics.queue(NAME)
         self._caches = Caches(client, options.namespace, options.reflectors)
         self._injectables = Injectables(client, self._caches, self._wake)
@@ -157,8 +162,17 @@ class PackageVariantController(InformedController):
     def _happened(self, informer: Informer[Any], name: str, woken: set[Key]) -> None:
         """Wake those whom an event concerns."""
         self._wake(woken)
+        self._checked(informer, name, woken)
+
+    def _checked(self, informer: Informer[Any], name: str, woken: set[Key]) -> None:
         if self._check is not None:
             self._check.happened(f"{informer.resource.plural}/{name}", woken)
+
+    def _wake_to_tell(self, key: Key) -> None:
+        """Wake a variant that has only something to tell, once the status that it wrote last has stood for a while."""
+        self._finished.woken(key)
+        since = asyncio.get_running_loop().time() - self._writes.told.get(key, -math.inf)
+        self._queue.add_after(key, self._tell_seconds - since)
 
     def _variant_changed(self, old: CachedVariant | None, new: CachedVariant | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):
@@ -171,13 +185,21 @@ class PackageVariantController(InformedController):
         self._guard.forget(key)
         if self._check is not None:
             self._check.forget(key)
-        self._writes.written.pop(key, None)
+        self._writes.forget(key)
         self._queue.forget(key)
 
     def _revision_changed(self, old: Revision | None, new: Revision | None) -> None:
         woken = wakeups.by_revision(old, new, self._caches, self._caches)
-        saver = self._views.saved_for(new)
-        self._happened(self._caches.package_revisions, _name_of(old, new), {key for key in woken if key != saver})
+        woken -= {self._views.saved_for(new)}
+        patient = {key for key in woken if self._can_wait(key, old, new)}
+        self._wake(woken - patient)
+        for key in patient:
+            self._wake_to_tell(key)
+        self._checked(self._caches.package_revisions, _name_of(old, new), woken)
+
+    def _can_wait(self, key: Key, old: Revision | None, new: Revision | None) -> bool:
+        variant = self._caches.variant(key)
+        return variant is not None and wakeups.can_wait(variant, old, new)
 
     def _repository_changed(self, old: CachedRepository | None, new: CachedRepository | None) -> None:
         self._happened(self._caches.repositories, _name_of(old, new), wakeups.by_repository(old, new, self._caches))

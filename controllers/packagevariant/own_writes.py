@@ -4,6 +4,7 @@ An event may be faster than the answer to the request that caused it, so news of
 Source: ``variants.md`` 6.10.
 """
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -29,6 +30,8 @@ class OwnWrites:
         self._client, self._caches, self._views = client, caches, views
         self.written: Counter[Key | None] = Counter()
         """How often something was written for each variant; for None by nobody's work."""
+        self.told: dict[Key, float] = {}
+        """When it was begun last to write the status of each variant, in seconds of the event loop."""
 
     async def get(self, resource: Resource, namespace: str | None, name: str) -> Json:
         """Return one object."""
@@ -52,10 +55,17 @@ class OwnWrites:
         if informer is None:
             return await self._client.update(resource, body, subresource=subresource)
         meta = body["metadata"]
+        if resource == PACKAGE_VARIANTS and subresource == "status":
+            self.told[meta.get("namespace") or "", meta["name"]] = asyncio.get_running_loop().time()
         with informer.writing(meta.get("namespace") or "", meta["name"]):
             answer = await self._client.update(resource, body, subresource=subresource)
             self._take(resource, answer)
         return answer
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a variant that is gone."""
+        self.written.pop(key, None)
+        self.told.pop(key, None)
 
     async def delete(
         self, resource: Resource, namespace: str | None, name: str, *, uid: str = "", resource_version: str = ""

@@ -6,16 +6,19 @@ Everything here is pure. An event in which nothing changed that a variant reads 
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from controllers.packagevariant import readings
 from controllers.packagevariant.cached_values import CachedRepository, CachedVariant, Key
-from krm.variants.revisions import Revision
+from krm.variants.revisions import DRAFT, PLACEHOLDER_REVISION, PROPOSED, PUBLISHED, Revision
 from krm.variants.variant import UpstreamSpec
 from krm.variants.vocabulary import MARKER_LABEL, TAG_LABEL_PREFIX
 
 Package = tuple[str, str, str]
 """Namespace, repository and package."""
+
+_FORWARD: Final = frozenset({(DRAFT, PROPOSED), (PROPOSED, PUBLISHED)})
+"""The steps of a revision's lifecycle that people take on the way to its publication."""
 
 
 class Variants(Protocol):
@@ -64,6 +67,19 @@ def by_revision(old: Revision | None, new: Revision | None, variants: Variants, 
     for package in {_package(one) for one in (old, new) if one is not None}:
         woken |= _followers(package, old, new, variants, packages)
     return woken
+
+
+def can_wait(variant: CachedVariant, old: Revision | None, new: Revision | None) -> bool:
+    """Whether a variant that an event wakes has at most something to tell: what it made was proposed or approved.
+
+    With the first approval in a package comes the placeholder of its branch.
+    """
+    if new is None or _package(new) == variant.source_package:
+        return False
+    if old is None:
+        return new.revision == PLACEHOLDER_REVISION and not new.owned_by(variant.uid)
+    is_ours = old.owned_by(variant.uid) and new.owned_by(variant.uid) and old.uid == new.uid
+    return is_ours and (old.lifecycle, new.lifecycle) in _FORWARD
 
 
 def by_repository(old: CachedRepository | None, new: CachedRepository | None, variants: Variants) -> set[Key]:

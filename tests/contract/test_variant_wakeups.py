@@ -79,6 +79,10 @@ def has(place: Place, text: str, file: str = "settings.yaml", name: str = DRAFT)
     assert text in place.files(name).get(file, "")
 
 
+def told(place: Place, lifecycle: str) -> None:
+    assert [one["lifecycle"] for one in place.variant()["status"]["downstreamTargets"]] == [lifecycle]
+
+
 def test_a_new_variant_takes_one_reconcile_and_no_write_too_many(place: Place, controller: LiveController) -> None:
     controller.begin()
     place.add_variant(variant(upstream=upstream("qux", revision=1)))
@@ -124,8 +128,10 @@ class TestOneEvent:
 
     def test_of_a_proposal_and_of_an_approval(self, place: Place, controller: LiveController) -> None:
         accepted(place.porch.propose(DRAFT))
+        eventually(lambda: told(place, "Proposed"))
         proposed = caused(controller, "reconciles")
         accepted(place.porch.approve(DRAFT))
+        eventually(lambda: told(place, "Published"))
 
         assert proposed == [1]
         assert caused(controller, "reconciles", "drafts") == [2, 0]
