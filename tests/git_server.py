@@ -51,6 +51,8 @@ class Faults:
     """Speak this version of Git's protocol, whatever the client asks for."""
     before_push: list[Any] = field(default_factory=list)
     """Called, each once, between a push's listing and its update: another writer's chance."""
+    before_fetch: list[Any] = field(default_factory=list)
+    """Called, each once, before objects are sent: time for others."""
     after_push: list[Any] = field(default_factory=list)
     """Called, each once, when a push was done and has not been answered."""
 
@@ -190,6 +192,9 @@ class _GitHandler(BaseHTTPRequestHandler):
             return
         if self.command == "POST" and self.path.endswith("git-receive-pack") and faults.before_push:
             faults.before_push.pop(0)()
+        fetching = self.path.endswith("git-upload-pack") and b"command=ls-refs" not in body
+        if self.command == "POST" and fetching and faults.before_fetch:
+            faults.before_fetch.pop(0)()
         status, headers, data = self._backend(body)
         if self.command == "POST" and self.path.endswith("git-receive-pack") and faults.after_push:
             faults.after_push.pop(0)()

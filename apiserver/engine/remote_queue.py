@@ -8,7 +8,7 @@ waited for.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -108,6 +108,7 @@ class _Waiting:
 class RemoteQueue:
     """The queue of one repository. ``sync`` is called between pushes, on demand or when the remote moved.
 
+    ``read_ahead`` does before a turn what takes long and needs none, and tells whether there is anything to sync.
     ``look_soon`` asks for a sync that does not wait its turn: the log may not know what the remote has.
     """
 
@@ -118,9 +119,12 @@ class RemoteQueue:
         refusals: PushRefusals,
         metrics: EngineMetrics,
         look_soon: Callable[[], None] = lambda: None,
+        read_ahead: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self._repository = repository
         self._sync = sync
+        self._read_ahead = read_ahead
+        self._reading_ahead = asyncio.Lock()
         self._refusals = refusals
         self._metrics = metrics
         self._look_soon = look_soon
@@ -154,8 +158,26 @@ class RemoteQueue:
         Raises:
             GitError: the remote could not be read.
         """
-        async with self._in_turn():
-            await self._look()
+        if await self._worth_a_turn():
+            async with self._in_turn():
+                await self._look()
+
+    async def _worth_a_turn(self) -> bool:
+        """Do what needs no turn among replicas; tell whether the remote has anything that the log may not have.
+
+        Raises:
+            GitError: the remote could not be read.
+        """
+        if self._read_ahead is None or not self._repository.shared:
+            return True
+        async with self._reading_ahead:
+            return await self._read_ahead()
+
+    async def _prepare(self) -> None:
+        """Before the first push of a process, see what the remote has without keeping other replicas from it."""
+        if not self._repository.synced:
+            with suppress(GitError):  # who has the turn then finds out, too, and tells it
+                await self._worth_a_turn()
 
     async def look(self) -> None:
         """Like :meth:`synchronize`; those who ask together share one, begun after they asked.
@@ -169,6 +191,7 @@ class RemoteQueue:
 
     async def _look_for_many(self) -> None:
         try:
+            await self._prepare()
             async with self._in_turn():
                 self._next_look = None  # who comes from here on may have come too late for this one
                 await self._look()
@@ -221,6 +244,7 @@ class RemoteQueue:
         enter_background(self._repository.settings.key)
         while self._waiting:
             try:
+                await self._prepare()
                 async with self._in_turn():
                     batch = self._next_batch()
                     if batch:

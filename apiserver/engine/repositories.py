@@ -211,7 +211,12 @@ class Repositories:
         )
         refusals = PushRefusals(repository, self._store, self._status, self._events)
         queue = RemoteQueue(
-            repository, self._metrics.measured_sync(synchronizer.sync), refusals, self._metrics, wake.set
+            repository,
+            self._metrics.measured_sync(synchronizer.sync),
+            refusals,
+            self._metrics,
+            wake.set,
+            synchronizer.read_ahead,
         )
         held = Held(repository, queue, synchronizer, wishes, wake=wake, dirty=dirty)
         held.tasks.append(asyncio.create_task(self._keep_synced(held, first_look)))

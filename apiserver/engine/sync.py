@@ -1,7 +1,7 @@
 """Bringing the log up to date with a remote: list refs, fetch what changed, read what changed, write the difference.
 
-Runs inside the repository's queue, so it never meets a push of ours half-way. Source: ``porch-api.md`` 6.7, 7;
-``decisions.md`` 8 and 9.
+Runs inside the repository's queue, so it never meets a push of ours half-way. What takes long is done before, while others
+have their turn (:meth:`Synchronizer.read_ahead`). Source: ``porch-api.md`` 6.7, 7; ``decisions.md`` 8 and 9.
 """
 
 import asyncio
@@ -62,6 +62,15 @@ class _Found:
     full: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """All that refs hold, as it was found before there was a turn to write it in."""
+
+    settings: RepositorySettings
+    refs: Mapping[str, str]
+    discovery: Discovery
+
+
 class Synchronizer:
     """Syncs one repository; its first sync in a process compares everything, later ones only what the refs say changed.
 
@@ -84,6 +93,7 @@ class Synchronizer:
         self._pending = PendingDrafts(repository, store, recorder)
         self._reports = SyncReports(store, events)
         self._marked: Mapping[str, str] = {}
+        self._ahead: _Ahead | None = None
         self._everything = False
         self._healed = False
         """Everything was fetched again; what is still missing then is missing in the remote."""
@@ -112,6 +122,36 @@ class Synchronizer:
         repository.synced = True
         return before != after or not known
 
+    async def read_ahead(self) -> bool:
+        """List and fetch, and read if everything is to be read, before there is a turn at the remote; tell whether to sync.
+
+        Only objects are written, to the clone. The sync that follows looks again, and at what moved since. Safe to repeat, and
+        to be cancelled.
+
+        Raises:
+            GitError: the remote could not be read.
+        """
+        repository, settings = self._repository, self._repository.settings
+        before = repository.clone.refs
+        refs = await repository.converse(self._fetch_ahead, await repository.remote(), before)
+        if repository.synced and not self._everything:
+            return refs != before
+        if self._everything or not await self._mark_holds(before):
+            async with self._reading:
+                found = await repository.run(self._discover, before, refs, True)
+            self._ahead = _Ahead(settings, refs, found)
+        return True
+
+    def _fetch_ahead(self, remote: Remote, before: Mapping[str, str]) -> dict[str, str]:
+        """List and fetch objects, in a thread of its own."""
+        repository = self._repository
+        refs = repository.clone.list_remote(remote)
+        damaged = repository.damaged
+        if refs != before or damaged:
+            repository.clone.fetch_ahead(remote, refs, complete=damaged)
+            repository.damaged = False
+        return refs
+
     async def check(self) -> None:
         """See whether the remote answers and has the registered branch; nothing is read.
 
@@ -136,7 +176,7 @@ class Synchronizer:
         return False
 
     async def _read(self, before: Mapping[str, str], after: Mapping[str, str], *, full: bool) -> None:
-        """Read what the refs say and write the difference."""
+        """Read what the refs say, unless that was done ahead, and write the difference."""
         repository, settings = self._repository, self._repository.settings
         async with self._reading:
             branch = settings.branch_ref
@@ -144,7 +184,12 @@ class Synchronizer:
                 self._reports.branch_rewritten(settings, before[branch], after.get(branch))
             elif full:
                 await self._pending.rescue(after)
-            discovery = await repository.run(self._discover, before, after, full)
+            ahead, self._ahead = self._ahead, None
+            if full and ahead is not None and (ahead.settings, ahead.refs) == (settings, after):
+                discovery = ahead.discovery
+            else:
+                discovery = await repository.run(self._discover, before, after, full)
+            del ahead
             if discovery.incomplete and not self._healed:
                 self._healed = repository.damaged = True
                 raise GitError("the clone lacks objects that its refs need; everything is fetched again")

@@ -44,6 +44,8 @@ class Clone:
             self._refs = RefStore(path)
         self._transport = Transport(git)
         self._lock = threading.RLock()
+        self._ahead: Sequence[str] = ()
+        """Tips whose objects are here although no ref says so yet."""
 
     @classmethod
     def open(cls, path: Path, *, git: str | None = shutil.which("git"), limits: PackLimits | None = None) -> "Clone":
@@ -89,19 +91,35 @@ class Clone:
             GitError: of the type that says why; refs and objects are as they were.
         """
         with self._lock:
-            wants = sorted(
-                set(target.values()) if complete else {oid for oid in set(target.values()) if not self._store.has(oid)}
-            )
-            if wants and self._transport.serves(remote):
-                haves = [] if complete else self._haves()
-                self._store.receive(lambda sink: self._transport.fetch(remote, wants, haves, sink))
-            elif wants:
-                local.fetch(remote, self._store)
-            missing = next((oid for oid in wants if not self._store.has(oid)), None)
-            if missing is not None:
-                raise ObjectMissing(missing)
+            self._fetch_objects(remote, target, complete=complete)
             with disk_errors():
                 self._refs.replace(target)
+            self._ahead = ()
+
+    def fetch_ahead(self, remote: Remote, target: Mapping[str, str], *, complete: bool = False) -> None:
+        """Get objects as :meth:`fetch` does, and leave the refs; a later fetch does not get them again.
+
+        Nobody waits for it: pushes and reads go on meanwhile.
+
+        Raises:
+            GitError: as :meth:`fetch` does.
+        """
+        self._fetch_objects(remote, target, complete=complete)
+        branches = [oid for ref, oid in sorted(target.items()) if ref.startswith(HEADS)]
+        self._ahead = branches or list(target.values())
+
+    def _fetch_objects(self, remote: Remote, target: Mapping[str, str], *, complete: bool) -> None:
+        wants = sorted(
+            set(target.values()) if complete else {oid for oid in set(target.values()) if not self._store.has(oid)}
+        )
+        if wants and self._transport.serves(remote):
+            haves = [] if complete else self._haves()
+            self._store.receive(lambda sink: self._transport.fetch(remote, wants, haves, sink))
+        elif wants:
+            local.fetch(remote, self._store)
+        missing = next((oid for oid in wants if not self._store.has(oid)), None)
+        if missing is not None:
+            raise ObjectMissing(missing)
 
     def push(self, remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject]) -> None:
         """Change refs of the remote, all or none, each only from its expected value, sending just ``objects``.
@@ -197,7 +215,7 @@ class Clone:
         """Name tips we hold: published branches first, since nearly everything hangs on them, then drafts."""
         refs = self._refs.refs
         heads = sorted((ref.startswith((DRAFTS, PROPOSED)), ref) for ref in refs if ref.startswith(HEADS))
-        tips = dict.fromkeys(refs[ref] for _, ref in heads)
+        tips = dict.fromkeys([*(refs[ref] for _, ref in heads), *self._ahead])
         if not tips:
             tips = dict.fromkeys(refs.values())
         return [oid for oid in list(tips)[:MAX_HAVES] if self._store.has(oid)]

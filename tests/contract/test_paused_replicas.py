@@ -1,0 +1,233 @@
+"""A replica that is paused past its lease while another one works: between looking at a remote and writing what it saw, and
+between planning a publish and pushing it.
+
+Source: issue 9, part 3; ``users.md`` 7.2 #11.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from embedded_postgres import new_postgres
+from engine_fixture import NAMESPACE, Engine, git, new_remote, running_engine
+
+from krm.meta.errors import Conflict
+from storage.interfaces import NotOurTurn
+from storage.sql.postgres import PostgresDatabase
+
+LEASE = 1.0
+SLOW = 90.0
+pytestmark = pytest.mark.timeout(300)
+
+
+class Replica:
+    """An engine and its database."""
+
+    def __init__(self, engine: Engine, database: PostgresDatabase) -> None:
+        self.engine = engine
+        self._database = database
+
+    async def lose_lease(self) -> None:
+        """Show no sign of life, as a paused process, until the turns are lost."""
+        turns = self._database._turns
+        session, beating = turns._session, turns._beating
+        assert session is not None
+        assert beating is not None
+        beating.cancel()
+        async with asyncio.timeout(SLOW):
+            while not session.lost:
+                await asyncio.sleep(0.05)
+        turns._beating = None
+
+
+@pytest.fixture
+async def pair(postgres_server: str, tmp_path: Path) -> AsyncIterator[tuple[Replica, Replica]]:
+    url = new_postgres(postgres_server)
+    async with AsyncExitStack() as stack:
+        both = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            database = PostgresDatabase(url, lease_seconds=LEASE)
+            engine = await stack.enter_async_context(running_engine(tmp_path / name, database=database))
+            both.append(Replica(engine, database))
+        yield both[0], both[1]
+
+
+async def registered(pair: tuple[Replica, Replica], remote: Path) -> None:
+    await pair[0].engine.register("repo", remote, deployment=False)
+    async with asyncio.timeout(SLOW):
+        while True:
+            held = pair[1].engine.repositories._held.get((NAMESPACE, "repo"))
+            if held is not None and held.repository.synced:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def published(engine: Engine, package: str, workspace: str = "v1", task: object = None) -> str:
+    draft = await engine.create(package, workspace=workspace, task=task)  # type: ignore[arg-type] # None or a task
+    await engine.move(draft.name, "Proposed")
+    await engine.approve(draft.name)
+    return draft.name
+
+
+async def test_what_it_saw_before_is_not_written_over_what_was_published_meanwhile(
+    pair: tuple[Replica, Replica], tmp_path: Path
+) -> None:
+    paused, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    first = await published(other.engine, "app")
+    await paused.engine.sync()
+    held = paused.engine.repositories.get(NAMESPACE, "repo")
+    looked, go_on = threading.Event(), threading.Event()
+    clone = held.repository.clone
+    list_remote = clone.list_remote
+
+    def list_and_sleep(*arguments: object) -> dict[str, str]:
+        seen = list_remote(*arguments)  # type: ignore[arg-type] # passed on
+        if held.repository.turn is not None:  # the look before that needs no turn
+            looked.set()
+            go_on.wait(SLOW)
+        return seen
+
+    clone.list_remote = list_and_sleep  # type: ignore[assignment, method-assign] # the pause
+    held.synchronizer.compare_everything()
+    syncing = asyncio.create_task(held.queue.synchronize())
+    assert await asyncio.to_thread(looked.wait, SLOW)
+    await paused.lose_lease()
+    edit = {"type": "edit", "edit": {"sourceRef": {"name": first}}}
+    second = await published(other.engine, "app", "v2", edit)
+    new = await published(other.engine, "brand-new")
+    clone.list_remote = list_remote  # type: ignore[method-assign] # it wakes
+    go_on.set()
+    with pytest.raises(NotOurTurn):
+        await syncing
+
+    for replica in pair:
+        await replica.engine.sync()
+        assert replica.engine.body(second)["spec"]["revision"] == 2
+        assert replica.engine.body(new)["spec"]["lifecycle"] == "Published"
+        assert replica.engine.body(new)["status"]["publishedBy"] == "alice"
+    tags = git(remote, "tag").split()
+    assert sorted(tags) == ["app/v1", "app/v2", "brand-new/v1"]
+
+
+class PausedPush:
+    """A replica that sleeps between planning a publish and pushing it, until it is woken."""
+
+    def __init__(self, replica: Replica, name: str) -> None:
+        self._replica = replica
+        self._planned, self._go_on = threading.Event(), threading.Event()
+        clone = replica.engine.repositories.get(NAMESPACE, "repo").repository.clone
+        self._clone, push = clone, clone.push
+
+        def sleep_and_push(*arguments: object) -> None:
+            self._planned.set()
+            self._go_on.wait(SLOW)
+            self._clone.push = push  # type: ignore[method-assign] # what comes next is not paused
+            push(*arguments)  # type: ignore[arg-type] # passed on
+
+        clone.push = sleep_and_push  # type: ignore[assignment, method-assign] # the pause
+        self.approval = asyncio.create_task(replica.engine.approve(name))
+
+    async def past_its_lease(self) -> None:
+        """Wait until the publish is planned, and the database has given the replica up."""
+        assert await asyncio.to_thread(self._planned.wait, SLOW)
+        await self._replica.lose_lease()
+
+    def wake(self) -> None:
+        """Let it push what it had planned."""
+        self._go_on.set()
+
+
+async def quiet(engine: Engine) -> None:
+    """Wait until drafts are in the remote, so that the next push is the publish."""
+    async with asyncio.timeout(SLOW):
+        while await engine.store.outbox.owing():
+            await asyncio.sleep(0.05)
+
+
+async def two_proposals(engine: Engine) -> tuple[str, str]:
+    first = await published(engine, "app")
+    edit = {"type": "edit", "edit": {"sourceRef": {"name": first}}}
+    names = []
+    for workspace in ("w2", "w3"):
+        draft = await engine.create("app", workspace=workspace, task=edit)
+        await engine.move(draft.name, "Proposed")
+        names.append(draft.name)
+    return names[0], names[1]
+
+
+async def test_what_it_planned_before_is_planned_anew_after_another_publish(
+    pair: tuple[Replica, Replica], tmp_path: Path
+) -> None:
+    paused, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    slow, quick = await two_proposals(paused.engine)
+    await quiet(paused.engine)
+    pause = PausedPush(paused, slow)
+    await pause.past_its_lease()
+
+    await other.engine.approve(quick)
+    pause.wake()
+    await pause.approval
+
+    for replica in pair:
+        await replica.engine.sync()
+        assert replica.engine.body(quick)["spec"]["revision"] == 2
+        assert replica.engine.body(slow)["spec"]["revision"] == 3
+    assert sorted(git(remote, "tag").split()) == ["app/v1", "app/v2", "app/v3"]
+    assert git(remote, "log", "--first-parent", "--format=%s", "main").count("Approving package revision app/") == 3
+
+
+async def test_what_another_has_published_it_does_not_publish_again(
+    pair: tuple[Replica, Replica], tmp_path: Path
+) -> None:
+    paused, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    draft = await paused.engine.create("app")
+    await paused.engine.move(draft.name, "Proposed")
+    await quiet(paused.engine)
+    pause = PausedPush(paused, draft.name)
+    await pause.past_its_lease()
+
+    await other.engine.approve(draft.name)
+    tip = git(remote, "rev-parse", "main")
+    pause.wake()
+    with pytest.raises(Conflict):
+        await pause.approval
+
+    assert git(remote, "rev-parse", "main") == tip
+    assert git(remote, "tag").split() == ["app/v1"]
+    for replica in pair:
+        await replica.engine.sync()
+        assert replica.engine.body(draft.name)["spec"]["revision"] == 1
+
+
+async def test_what_another_has_taken_back_it_does_not_publish(pair: tuple[Replica, Replica], tmp_path: Path) -> None:
+    paused, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    draft = await paused.engine.create("app")
+    await paused.engine.move(draft.name, "Proposed")
+    await quiet(paused.engine)
+    pause = PausedPush(paused, draft.name)
+    await pause.past_its_lease()
+
+    await other.engine.move(draft.name, "Draft")
+    async with asyncio.timeout(SLOW):
+        while not git(remote, "for-each-ref", "refs/heads/drafts/app"):
+            await asyncio.sleep(0.05)
+    pause.wake()
+    with pytest.raises(Conflict):
+        await pause.approval
+
+    assert git(remote, "tag") == ""
+    for replica in pair:
+        await replica.engine.sync()
+        assert replica.engine.body(draft.name)["spec"]["lifecycle"] == "Draft"
