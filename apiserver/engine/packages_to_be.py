@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from apiserver.engine.package_index import PackageIndex
 from apiserver.engine.recording import REVISIONS
+from apiserver.engine.shared_turns import SharedTurns
 from apiserver.rules.revision_changes import INTERNAL
 from krm.api.revision_name import RevisionName
 from krm.meta.errors import AlreadyExists, Conflict, ServiceUnavailable, StatusError
@@ -25,6 +26,7 @@ class PackagesToBe:
     def __init__(self, store: ObjectStore, index: PackageIndex) -> None:
         self._store = store
         self._index = index
+        self._turns = SharedTurns(store.turn)
         self._coming: dict[tuple[str, str], Counter[str]] = {}
 
     @contextmanager
@@ -50,7 +52,9 @@ class PackagesToBe:
 
     @asynccontextmanager
     async def confirmed(self, namespace: str, name: RevisionName, task: str) -> AsyncIterator[None]:
-        """Write a revision whose place one has; with replicas, while none of them begins a package in the repository.
+        """Write a revision whose place one has; with replicas, while no other one begins a package in the repository.
+
+        Those of this process, whose places keep them apart, write together.
 
         Raises:
             AlreadyExists, Conflict: as :meth:`place`; another replica was first.
@@ -61,7 +65,7 @@ class PackagesToBe:
         if not self._store.shared or not begins:
             yield
             return
-        turn = self._store.turn(f"packages of {namespace}/{name.repository}")
+        turn = self._turns.turn(f"packages of {namespace}/{name.repository}")
         try:
             await turn.__aenter__()
         except StoreUnavailable as error:
