@@ -20,7 +20,7 @@ from apiserver.engine.package_index import RESOURCE, revision_fields
 from apiserver.settings import Settings
 from apiserver.standalone import create_store
 from storage.bodies import decode
-from storage.interfaces import Parcel
+from storage.outbox import Parcel
 
 Json = dict[str, Any]
 DATA = Path(__file__).parent / "data" / "porch-adopt"

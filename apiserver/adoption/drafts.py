@@ -20,7 +20,7 @@ from krm.package.contents import Contents, ContentsError, File, check_contents
 from storage.git.commits import CREATING_TASKS
 from storage.git.errors import UnsafePath
 from storage.git.refs import draft_ref, proposed_ref, short_ref
-from storage.interfaces import OutboxChange
+from storage.outbox import OutboxChange
 
 Json = dict[str, Any]
 

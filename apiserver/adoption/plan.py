@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from storage.interfaces import Mutation, OutboxChange
+from storage.interfaces import Mutation
+from storage.outbox import OutboxChange
 
 NEW: Final = "to be registered"
 """What is said of a Repository that the new server does not have."""

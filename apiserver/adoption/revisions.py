@@ -18,7 +18,8 @@ from apiserver.rules.managed_labels import LATEST, MANAGED_ANNOTATIONS, with_lat
 from krm.api.revision_name import RevisionName, object_name_problem
 from storage.bodies import decode
 from storage.git.discovery import FoundRevision
-from storage.interfaces import Entry, Mutation, OutboxChange
+from storage.interfaces import Entry, Mutation
+from storage.outbox import OutboxChange
 
 Json = dict[str, Any]
 

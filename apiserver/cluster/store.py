@@ -18,20 +18,8 @@ from krm.client.client import KubeClient
 from krm.client.resources import REPOSITORIES as REPOSITORY_RESOURCE
 from krm.client.resources import Resource
 from krm.meta.errors import NotFound
-from storage.interfaces import (
-    Entry,
-    Index,
-    ListQuery,
-    Mutation,
-    ObjectKey,
-    ObjectStore,
-    Observer,
-    Outbox,
-    OutboxChange,
-    Page,
-    Refresh,
-    Watch,
-)
+from storage.interfaces import Entry, Index, ListQuery, Mutation, ObjectKey, ObjectStore, Observer, Page, Refresh, Watch
+from storage.outbox import Outbox, OutboxChange
 from storage.turns import Claim, Election, TakenTurn, Turn
 
 NAMESPACES: Final = "namespaces"

@@ -14,7 +14,8 @@ from apiserver.engine.terminating_namespaces import is_terminating_now
 from apiserver.rules.lifecycle import Lifecycle
 from krm.meta.errors import Conflict, Forbidden
 from storage.bodies import decode
-from storage.interfaces import Entry, ObjectStore, OutboxChange, StaleWrite
+from storage.interfaces import Entry, ObjectStore, StaleWrite
+from storage.outbox import OutboxChange
 
 Json = dict[str, Any]
 

@@ -16,7 +16,8 @@ from storage.bodies import decode
 from storage.git.commits import build_commit, deletion_line, parse_commit
 from storage.git.refs import TAGS, deletion_ref
 from storage.git.trees import replace_subtree, subtree
-from storage.interfaces import Entry, OutboxChange
+from storage.interfaces import Entry
+from storage.outbox import OutboxChange
 
 Json = dict[str, Any]
 

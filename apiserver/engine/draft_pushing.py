@@ -19,7 +19,8 @@ from apiserver.engine.log_context import enter_background
 from apiserver.engine.recording import Recorder, is_published, key_of
 from krm.meta.errors import Forbidden, StatusError
 from storage.git.errors import GitError
-from storage.interfaces import ObjectStore, Parcel, StoreUnavailable
+from storage.interfaces import ObjectStore, StoreUnavailable
+from storage.outbox import Parcel
 
 log = structlog.get_logger(__name__)
 

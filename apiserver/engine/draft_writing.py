@@ -30,7 +30,8 @@ from storage.git.commits import CREATING_TASKS
 from storage.git.errors import ObjectMissing, UnsafePath
 from storage.git.objects import GitObject
 from storage.git.refs import draft_ref, proposed_ref, short_ref
-from storage.interfaces import Entry, Mutation, OutboxChange, StaleWrite
+from storage.interfaces import Entry, Mutation, StaleWrite
+from storage.outbox import OutboxChange
 
 Json = dict[str, Any]
 

@@ -19,7 +19,8 @@ from apiserver.rules.lifecycle import Lifecycle
 from krm.meta.errors import NotFound
 from storage.git.commits import build_commit, first_line, format_message, parse_commit
 from storage.git.refs import deletion_ref, draft_ref, proposed_ref
-from storage.interfaces import Entry, ObjectStore, OutboxChange, Parcel
+from storage.interfaces import Entry, ObjectStore
+from storage.outbox import OutboxChange, Parcel
 
 Json = dict[str, Any]
 

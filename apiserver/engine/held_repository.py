@@ -12,7 +12,7 @@ from apiserver.engine.remote_access import AccessOptions
 from apiserver.engine.remote_queue import RemoteQueue
 from apiserver.engine.sync import Synchronizer
 from apiserver.rules.sync_plan import SyncWishes
-from storage.interfaces import Parcel
+from storage.outbox import Parcel
 
 
 @dataclass(frozen=True, slots=True)

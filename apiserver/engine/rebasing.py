@@ -23,7 +23,8 @@ from storage.git.commits import COMMITTER, build_commit, parse_commit
 from storage.git.errors import GitError
 from storage.git.objects import GitObject
 from storage.git.trees import read_package, replace_subtree, write_package
-from storage.interfaces import Entry, ObjectStore, OutboxChange, Parcel, StaleWrite
+from storage.interfaces import Entry, ObjectStore, StaleWrite
+from storage.outbox import OutboxChange, Parcel
 
 log = structlog.get_logger(__name__)
 

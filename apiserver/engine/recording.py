@@ -22,11 +22,11 @@ from storage.interfaces import (
     ObjectKey,
     ObjectStore,
     Op,
-    OutboxChange,
     OutcomeUnknown,
     StaleWrite,
     StoreUnavailable,
 )
+from storage.outbox import OutboxChange
 from storage.turns import Turn
 
 Json = dict[str, Any]

@@ -40,7 +40,8 @@ from storage.git.errors import BranchMissing, GitError
 from storage.git.refs import DELETIONS, DRAFTS, HEADS, PROPOSED, TAGS, draft_ref, parse_ref, proposed_ref
 from storage.git.remote import Remote
 from storage.git.trees import write_package
-from storage.interfaces import Entry, Mutation, ObjectStore, OutboxChange, StaleWrite
+from storage.interfaces import Entry, Mutation, ObjectStore, StaleWrite
+from storage.outbox import OutboxChange
 
 Json = dict[str, Any]
 log = structlog.get_logger(__name__)

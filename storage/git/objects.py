@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from storage.git.errors import ObjectMissing
-from storage.interfaces import GitKind as Kind
-from storage.interfaces import GitObject
+from storage.outbox import GitKind as Kind
+from storage.outbox import GitObject
 
 __all__ = ["GitObject", "Kind", "ObjectSource", "Overlay", "blob", "git_object"]
 

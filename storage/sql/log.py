@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from storage.interfaces import LogRow, Mutation, NotOurTurn, ObjectKey, Outbox, OutboxChange, StaleWrite
+from storage.interfaces import LogRow, Mutation, NotOurTurn, ObjectKey, StaleWrite
+from storage.outbox import Outbox, OutboxChange
 from storage.turns import Replicated, Turn
 
 

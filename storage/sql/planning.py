@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from storage.interfaces import GitKind, Mutation, NotOurTurn, ObjectKey, Op, OutboxChange, StaleWrite
+from storage.interfaces import Mutation, NotOurTurn, ObjectKey, Op, StaleWrite
+from storage.outbox import GitKind, OutboxChange
 from storage.sql.log import Committed, Outcome, Stamp, Transaction
 
 Row = dict[str, Any]

@@ -15,7 +15,8 @@ from typing import Any
 import asyncpg
 import structlog
 
-from storage.interfaces import GitObject, LogRow, ObjectKey, OutcomeUnknown, Parcel, StoreUnavailable
+from storage.interfaces import LogRow, ObjectKey, OutcomeUnknown, StoreUnavailable
+from storage.outbox import GitObject, Parcel
 from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, Plan, keys_of, outbox_steps, plan

@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from storage.interfaces import GitKind, GitObject, LogRow, ObjectKey, Op, Parcel
+from storage.interfaces import LogRow, ObjectKey, Op
+from storage.outbox import GitKind, GitObject, Parcel
 from storage.sql.log import Change
 from storage.sql.planning import KIND_NUMBERS, Head
 from storage.sql.statements import COLUMNS

@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from storage.interfaces import GitObject, LogRow, ObjectKey, Parcel, StoreUnavailable
+from storage.interfaces import LogRow, ObjectKey, StoreUnavailable
+from storage.outbox import GitObject, Parcel
 from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, keys_of, outbox_steps, plan

@@ -20,8 +20,6 @@ from storage.interfaces import (
     NotOurTurn,
     ObjectKey,
     Observer,
-    Outbox,
-    OutboxChange,
     Page,
     Refresh,
     StaleWrite,
@@ -29,6 +27,7 @@ from storage.interfaces import (
     Watch,
 )
 from storage.leading import Leader
+from storage.outbox import Outbox, OutboxChange
 from storage.sealing import Sealer
 from storage.spans import span
 from storage.sql.log import Committed, LogDatabase, Outcome, Transaction

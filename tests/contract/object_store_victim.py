@@ -8,7 +8,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from object_store_cases import create, open_store, update  # noqa: E402  (the tests' folder is on the path only now)
 
-from storage.interfaces import GitObject, OutboxChange  # noqa: E402
+from storage.outbox import GitObject, OutboxChange  # noqa: E402
 
 
 async def main(target: str) -> None:

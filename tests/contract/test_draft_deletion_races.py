@@ -16,7 +16,8 @@ from krm.meta.errors import Conflict
 from storage.bodies import decode, encode_body
 from storage.git.clone import Clone
 from storage.git.objects import GitObject
-from storage.interfaces import Entry, Mutation, Op, OutboxChange
+from storage.interfaces import Entry, Mutation, Op
+from storage.outbox import OutboxChange
 from storage.turns import Turn
 
 Json = dict[str, Any]

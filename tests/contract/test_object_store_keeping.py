@@ -20,13 +20,8 @@ from object_store_cases import (  # fixtures are found by name
     update,
 )
 
-from storage.interfaces import (
-    Compacted,
-    GitObject,
-    ListQuery,
-    OutboxChange,
-    StaleWrite,
-)
+from storage.interfaces import Compacted, ListQuery, StaleWrite
+from storage.outbox import GitObject, OutboxChange
 from storage.sealing import Sealer
 from storage.sql.migrate import Target
 from storage.watchcache.store import WatchedStore

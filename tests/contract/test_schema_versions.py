@@ -23,7 +23,8 @@ from typer.testing import CliRunner, Result
 
 from apiserver.commands import cli
 from storage.bodies import decode
-from storage.interfaces import GitObject, ObjectStore, OutboxChange
+from storage.interfaces import ObjectStore
+from storage.outbox import GitObject, OutboxChange
 from storage.sql import alembic_run
 from storage.sql.migrate import Target, downgrade, upgrade
 from storage.sql.schema import REVISION
