@@ -20,7 +20,7 @@ CHOSEN: Final = frozenset(
     for name in (
         *("AGGREGATED", "CONTROLLERS", "DATA", "DATABASE_URL", "HOST", "KUBECONFIG", "METRICS_PORT", "PORT"),
         "SHUTDOWN_DELAY",
-        *("TLS_CERT_FILE", "TLS_NAMES", "TLS_PRIVATE_KEY_FILE"),
+        *("TLS_CERT_FILE", "TLS_NAMES", "TLS_PRIVATE_KEY_FILE", "TLS_SECRET"),
     )
 ) | frozenset(f"{controllers.PREFIX}{name}" for name in ("HOST", "KUBECONFIG", "LEASE_NAMESPACE", "PORT", "RUN"))
 """What other values say, or the chart itself. The database's URL holds a password, so it is no value at all."""

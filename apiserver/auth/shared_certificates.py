@@ -2,7 +2,7 @@
 
 Values in, values out; who reads and writes the Secret is ``apiserver.cluster.shared_certificates``. An authority is exchanged in
 steps, so that whoever looks in between trusts what is shown: the new one is named beside the old one, then it signs, then the old one
-goes. Source: ``kube-api.md`` 4; ADR 0038.
+goes. Source: ``kube-api.md`` 4; ADR 0039.
 """
 
 import datetime as dt

@@ -2,7 +2,7 @@
 
 Each server looks at the Secret and at the APIService again and again, and does what is due. Both are written only if they are as they
 were read, so of several servers one does it, and one that was paused in between does nothing; nobody has to be the leader.
-Source: ``kube-api.md`` 4; ADR 0038.
+Source: ``kube-api.md`` 4; ADR 0039.
 """
 
 import asyncio

@@ -17,6 +17,7 @@ from chart_rendering import (
     CASES,
     CHART,
     HELM,
+    HELM_4,
     NAMESPACE,
     RELEASE,
     ROOT,
@@ -353,3 +354,27 @@ def test_definitions_of_somebody_else_are_not_taken_over_unasked(cluster_helm: H
     assert "invalid ownership metadata" in refused.stderr
     cluster_helm.ok("install", RELEASE, str(CHART), *values, "--take-ownership")
     cluster_helm.ok("uninstall", RELEASE)
+
+
+@pytest.mark.parametrize("program", [HELM, HELM_4], ids=lambda program: program.name)
+def test_an_upgrade_leaves_the_certificates_that_the_servers_keep(
+    program: Path, prepared: Kubectl, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    helm, name = Helm(built(program), tmp_path, control_plane.kubeconfig), f"self-managed-{program.name}"
+    values = settings(
+        {
+            "certificates__source": "self-managed",
+            "fullnameOverride": name,
+            "crds__install": False,
+            "apiService__create": False,
+            "rbac__userRoles": False,
+        }
+    )
+    helm.ok("install", name, str(CHART), *values)
+    kept = ("secret", f"{name}-certificates", "-o", "jsonpath={.data}")
+    prepared.ok("patch", *kept[:2], "--type=merge", "-p", '{"data":{"ca.key":"a2VwdA=="}}')
+
+    helm.ok("upgrade", name, str(CHART), *values, *settings({"image__tag": "newer"}))
+
+    assert prepared.ok("get", *kept) == '{"ca.key":"a2VwdA=="}'
+    helm.ok("uninstall", name)

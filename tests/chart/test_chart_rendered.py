@@ -23,8 +23,9 @@ CLUSTERS_OWN = {
     ("ClusterRole", "system:auth-delegator"),
     ("Role", "extension-apiserver-authentication-reader"),
 }
-DEFAULT, PRODUCTION, OUTSIDE, BARE = (
-    Path(__file__).parent / "values" / f"{name}.yaml" for name in ("default", "production", "outside", "bare")
+DEFAULT, PRODUCTION, SELF_MANAGED, OUTSIDE, BARE = (
+    Path(__file__).parent / "values" / f"{name}.yaml"
+    for name in ("default", "production", "self-managed", "outside", "bare")
 )
 SERVER = "porch-server"
 
@@ -69,7 +70,8 @@ def test_every_pod_keeps_to_the_restricted_standard(helm: Helm, case: Path) -> N
     for name, template in pods(helm.render(case)):
         security = template["spec"]["securityContext"]
         (only,) = template["spec"]["containers"]
-        assert (security["runAsNonRoot"], security["runAsUser"]) == (True, 10001), name
+        user = None if case.stem == "closed" else 10001
+        assert (security["runAsNonRoot"], security.get("runAsUser")) == (True, user), name
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}
         assert only["securityContext"] == {
             "allowPrivilegeEscalation": False,
@@ -235,6 +237,32 @@ def test_cert_manager_signs_by_an_authority_of_the_release_or_by_an_issuer_of_yo
     assert not of_kind(objects, "Secret")
     assert not of_kind(given, "Issuer")
     assert named(given, "Certificate", "porch-tls")["spec"]["issuerRef"]["name"] == "mine"
+
+
+def test_servers_that_manage_certificates_themselves_may_write_one_secret_and_one_apiservice(helm: Helm) -> None:
+    objects = helm.render(SELF_MANAGED)
+    name, settings = "porch-certificates", environment(objects)
+    (registered,) = of_kind(objects, "APIService")
+
+    assert settings["PORCH_TLS_SECRET"] == f"{NAMESPACE}/{name}"
+    assert f"{SERVER}.{NAMESPACE}.svc" in json.loads(settings["PORCH_TLS_NAMES"])
+    assert "PORCH_TLS_CERT_FILE" not in settings
+    assert "caBundle" not in registered["spec"]
+    assert "data" not in named(objects, "Secret", name), "an upgrade leaves what the servers have written"
+    assert [one["name"] for one in dict(pods(objects))[SERVER]["spec"]["volumes"]] == ["data", "temporary"]
+    assert named(objects, "Role", name)["rules"] == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get", "update"]}
+    ]
+    assert named(objects, "ClusterRole", name)["rules"] == [
+        {
+            "apiGroups": ["apiregistration.k8s.io"],
+            "resources": ["apiservices"],
+            "resourceNames": ["v1alpha1.porch.kpt.dev"],
+            "verbs": ["get", "patch"],
+        }
+    ]
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        assert [one["name"] for one in named(objects, kind, name)["subjects"]] == [SERVER]
 
 
 def test_a_server_outside_the_cluster_is_reached_by_name(helm: Helm) -> None:

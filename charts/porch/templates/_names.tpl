@@ -65,7 +65,16 @@ labels:
 {{- define "porch.certificateSecret" -}}
 {{- if eq .Values.certificates.source "existing" -}}
 {{- .Values.certificates.existing.secretName -}}
+{{- else if eq .Values.certificates.source "self-managed" -}}
+{{- include "porch.fullname" . }}-certificates
 {{- else -}}
 {{- include "porch.fullname" . }}-tls
 {{- end -}}
+{{- end }}
+
+{{- /* Under which names the server is reached in the cluster, as JSON. */}}
+{{- define "porch.serviceNames" -}}
+{{- $service := include "porch.componentName" (dict "root" . "component" "server") -}}
+{{- $inNamespace := printf "%s.%s" $service .Release.Namespace -}}
+{{- list $service $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) | toJson -}}
 {{- end }}
