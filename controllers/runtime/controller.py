@@ -71,20 +71,20 @@ class Controller:
         Runs once; the queue is of no use afterwards.
 
         Raises:
-            BaseException: what broke a worker; of several, a BaseExceptionGroup.
+            BaseException: what broke a worker, also CancelledError from inside; of several, a BaseExceptionGroup.
         """
         self._metrics.watch(self._name, self._queue, self._workers)
         workers = [asyncio.create_task(self._work(), name=f"{self._name} {number}") for number in range(self._workers)]
         try:
             # Workers end by themselves only when something is broken beyond their catching.
-            await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._queue.shut_down()
             broken = await self._finish(workers)
-        if len(broken) == 1:
-            raise broken[0]
-        if broken:
+        if len(broken) > 1:
             raise BaseExceptionGroup("workers broke", broken)
+        for worker in ended:
+            worker.result()
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> list[BaseException]:
         """End the workers and return what broke any of them; asked of each, or asyncio would tell of it at some later time."""

@@ -233,6 +233,18 @@ async def test_what_breaks_several_workers_at_once_is_all_raised() -> None:
     assert [type(error) for error in raised.value.exceptions] == [Broken, Broken]
 
 
+async def test_a_worker_that_is_cancelled_from_inside_ends_the_controller_as_cancelled() -> None:
+    async def gives_up(_: Key) -> Result:
+        raise asyncio.CancelledError
+
+    metrics = ControllerMetrics(CollectorRegistry())
+    queue = metrics.queue("test")
+    queue.add(A)
+
+    with pytest.raises(asyncio.CancelledError):
+        await Controller("test", gives_up, queue, 4, metrics).run()
+
+
 @pytest.mark.usefixtures("every_error_is_taken")
 async def test_what_breaks_a_worker_while_all_stop_is_logged() -> None:
     async def breaks_late(_: Key) -> Result:
