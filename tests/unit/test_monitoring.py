@@ -86,8 +86,9 @@ def test_every_alert_says_how_bad_it_is_and_the_guide_what_to_do(rule: dict[str,
     guide = (ROOT / "docs" / "how-to" / "observe.md").read_text()
 
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-    assert rule["annotations"].keys() == {"summary", "description"}
-    assert f"| `{rule['alert']}` |" in guide
+    assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
+    assert rule["annotations"]["runbook_url"] == f"docs/how-to/observe.md#{rule['alert'].lower()}"
+    assert f'| <a id="{rule["alert"].lower()}"></a>`{rule["alert"]}` | ' in guide
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
