@@ -15,6 +15,7 @@ from control_plane import ControlPlane
 from controllers_process import ControllersProcess, controllers_process
 from cutting_proxy import cutting_proxy
 from patient_client import PatientClient
+from porch_process import PorchProcess
 
 from apiserver.auth.certificates import LOCAL_HOSTS, ensure_serving
 
@@ -47,6 +48,7 @@ class AggregatedReplicas(AggregatedProcess):
         shared = {"PORCH_DATABASE_URL": database, "PORCH_REPLICA_LEASE": str(LEASE_SECONDS), **(environment or {})}
         first, *more = (folder / f"replica-{number}" for number in range(count))
         super().__init__(cluster, first, arguments=arguments, environment=shared)
+        self.database = database
         self.others = [AggregatedProcess(cluster, data, arguments=arguments, environment=shared) for data in more]
         self.address = self.port
         """The port that leads to any of them."""
@@ -54,13 +56,13 @@ class AggregatedReplicas(AggregatedProcess):
     @property
     def ports(self) -> list[int]:
         """The port of each."""
-        return [self.port, *(other.port for other in self.others)]
+        return [member.port for member in self.members]
 
     def start(self) -> None:
         """Start those that do not run; return when kube-apiserver reaches one."""
         self._share_authority()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(AggregatedProcess.run, [one for one in (self, *self.others) if not one.running]))
+            list(pool.map(AggregatedProcess.run, [one for one in self.members if not one.running]))
         self.register(self.address)
 
     def stop(self) -> float:
@@ -75,6 +77,17 @@ class AggregatedReplicas(AggregatedProcess):
         for other in self.others:
             if other.running:
                 other.kill()
+
+    @property
+    def members(self) -> list[AggregatedProcess]:
+        """Each of them, the first one first; only to be spoken to."""
+        return [self, *self.others]
+
+    def renew(self) -> None:
+        """Kill and start each of them, one after the other, so that there is always one that serves."""
+        for member in self.members:
+            PorchProcess.kill(member)
+            member.run()
 
     def client(self, namespace: str = "default", *, timeout: float = 60.0, anonymous: bool = False) -> PatientClient:
         """Return a client of kube-apiserver with the administrator's certificate, or with none."""

@@ -17,6 +17,8 @@ from control_plane import PROGRAM, ControlPlane
 from git_server import Faults, GitServer, git_server
 from hypothesis import settings
 from kubectl import Kubectl
+from long_watch import LongWatch
+from long_watch import long_watch as opened_long_watch
 from manifests import Register, namespace_object, register_remotes
 from porch_client import PorchClient
 from porch_process import PorchProcess
@@ -33,6 +35,9 @@ SYNC_SECONDS = "2"
 
 IN_CLUSTER = "aggregated"
 """Folder of the tests whose server is always one of a cluster."""
+
+CLUSTER_SECONDS = 300.0
+"""A test of a server in a cluster may take so long, since the first one starts a control plane and a module's first the servers."""
 
 WIDGETS = Path(__file__).parent / "clients" / "widgets.yaml"
 """A custom resource for other people's clients."""
@@ -58,6 +63,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    items.sort(key=_waits_long)
+    for item in items:
+        if _is_clustered(item) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(CLUSTER_SECONDS))
+
+
+def _is_clustered(item: pytest.Item) -> bool:
+    """Tell whether the server under test is one of a cluster."""
+    return bool(item.config.getoption("--cluster")) or IN_CLUSTER in item.path.parts
+
+
+def _waits_long(item: pytest.Item) -> bool:
+    return "long_watch" in getattr(item, "fixturenames", ())
+
+
+@pytest.fixture(scope="session")
+def long_watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LongWatch]:
+    """A watch that was opened when the run began."""
+    if not PROGRAM.exists():
+        pytest.skip("there is no control plane here: make controlplane builds it, with Go")
+    with opened_long_watch(tmp_path_factory.mktemp("long-watch")) as watch:
+        yield watch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _begun_early(request: pytest.FixtureRequest) -> None:
+    """Begin at once what the last tests of the run wait for."""
+    if any(map(_waits_long, request.session.items)):
+        request.getfixturevalue("long_watch")
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +156,7 @@ def faults(git_http: GitServer) -> Iterator[Faults]:
 def porch_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProcess]:
     """A running server; whatever a test does to it, it is stopped in the end. In a cluster it is two of them, and the controllers."""
     folder, environment = tmp_path_factory.mktemp("porch"), {"PORCH_SYNC_INTERVAL": SYNC_SECONDS}
-    if request.config.getoption("--cluster") or IN_CLUSTER in request.path.parts:
+    if _is_clustered(request.node):
         from embedded_postgres import new_postgres  # as above
 
         database = new_postgres(request.getfixturevalue("postgres_server"))

@@ -153,6 +153,9 @@ def test_row_89_a_new_serving_certificate_is_used_without_a_restart(
     kept.close()
 
 
+@pytest.mark.standalone(
+    "tokens of accounts are kube-apiserver's there, which believes a deleted one's for some seconds"
+)
 def test_create_token_logs_a_service_account_in_until_it_is_deleted(kubectl: Kubectl, stranger: Kubectl) -> None:
     """Part of row 14: what ``kubectl create token`` prints is good for something."""
     kubectl.ok("create", "serviceaccount", "robot")

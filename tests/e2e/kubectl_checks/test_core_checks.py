@@ -10,7 +10,10 @@ from kubectl import Kubectl, needs_kubectl
 from manifests import namespace_object
 from porch_client import PorchClient
 
+OF_CORE_KINDS = "the protobuf of core kinds is kube-apiserver's business there"
 
+
+@pytest.mark.standalone(OF_CORE_KINDS)
 def test_row_13_a_config_map_arrives_as_protobuf(kubectl: Kubectl) -> None:
     out = kubectl.ok("create", "configmap", "a", "--from-literal=k=v", "-v=8")
 
@@ -18,6 +21,7 @@ def test_row_13_a_config_map_arrives_as_protobuf(kubectl: Kubectl) -> None:
     assert "configmap/a created" in out
 
 
+@pytest.mark.standalone(OF_CORE_KINDS)
 def test_large_config_maps_arrive_as_protobuf_too(kubectl: Kubectl, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("all work and no play\n" * 10_000)
     (tmp_path / "bytes").write_bytes(bytes(range(256)) * 400)
@@ -28,6 +32,7 @@ def test_large_config_maps_arrive_as_protobuf_too(kubectl: Kubectl, tmp_path: Pa
     assert base64.b64decode(stored["binaryData"]["bytes"]) == (tmp_path / "bytes").read_bytes()
 
 
+@pytest.mark.standalone(OF_CORE_KINDS)
 def test_row_14_secrets_namespaces_accounts_and_tokens_are_created(kubectl: Kubectl) -> None:
     kubectl.ok("create", "secret", "generic", "s", "--from-literal=password=hunter2")
     kubectl.ok("create", "namespace", f"{kubectl.namespace}-more")

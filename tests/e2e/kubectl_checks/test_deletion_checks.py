@@ -14,6 +14,8 @@ from porch_process import PorchProcess
 from remotes import Remote
 
 HOLD = ["example.com/hold"]
+COLLECTED = 90.0
+"""Seconds for a garbage collector; a cluster's looks only every half minute whether there are new kinds."""
 FOREGROUND = {"propagationPolicy": "Foreground"}
 
 
@@ -276,12 +278,12 @@ def test_a_revision_waits_for_what_it_owns_when_asked_to(
     kubectl.create(child)
 
     held = porch.request("DELETE", porch.path("packagerevisions", "deployments.app.v1"), FOREGROUND)
-    eventually(lambda: _expect_marked(kubectl, "child"))
+    eventually(lambda: _expect_marked(kubectl, "child"), timeout=COLLECTED)
     waiting = porch.revision("deployments.app.v1").object["metadata"]
     kubectl.ok("patch", "configmap", "child", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
 
     assert held.object["metadata"]["finalizers"] == waiting["finalizers"] == ["foregroundDeletion"]
-    eventually(lambda: _expect_gone(porch, "deployments.app.v1"))
+    eventually(lambda: _expect_gone(porch, "deployments.app.v1"), timeout=COLLECTED)
 
 
 def _expect_marked(kubectl: Kubectl, name: str) -> None:

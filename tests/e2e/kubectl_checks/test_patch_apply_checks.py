@@ -121,6 +121,7 @@ def test_row_58_a_json_patch_adds_removes_and_tests(kubectl: Kubectl) -> None:
     assert "Invalid" in refused.stderr or "invalid" in refused.stderr
 
 
+@pytest.mark.standalone("ConfigMaps are kube-apiserver's there")
 def test_row_59_a_config_map_is_patched_strategically_by_default(kubectl: Kubectl) -> None:
     kubectl.create(config_map({"k": "v"}, finalizers=["porch.test/one"]))
     patch = {"metadata": {"finalizers": ["porch.test/two"]}, "data": {"new": "n"}}

@@ -10,7 +10,8 @@ from revision_fixtures import draft, drafts, drafts_of_module  # noqa: F401 # fo
 
 HOLD = '{"metadata":{"finalizers":["example.com/hold"]}}'
 LET_GO = '{"metadata":{"finalizers":null}}'
-PATIENCE = 60.0
+PATIENCE = 90.0
+"""Seconds for a garbage collector; a cluster's looks only every half minute whether there are new kinds."""
 
 
 def is_marked(draft: CheckedDraft) -> None:
@@ -54,7 +55,9 @@ def test_row_78_what_a_revision_owns_goes_or_stays_by_the_cascade(drafts: Drafts
     }
     owned.kubectl.create(owned.body(ownerReferences=[reference]))
 
-    drafts.kubectl.ok("delete", KIND, owner.name, f"--cascade={cascade}", "--timeout=60s", timeout=90)
+    drafts.kubectl.ok(
+        "delete", KIND, owner.name, f"--cascade={cascade}", f"--timeout={PATIENCE:.0f}s", timeout=2 * PATIENCE
+    )
 
     is_gone(owner)
     if cascade == "orphan":

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from checked_draft import KIND, CheckedDraft, Drafts
 from eventually import eventually
 from kubectl import Object, needs_kubectl
+from open_watch import OpenWatch
 from porch_process import PorchProcess
 from revision_fixtures import drafts  # noqa: F401 # found by name
 
@@ -135,13 +135,12 @@ def test_row_49_a_streaming_list_is_followed_by_a_marked_bookmark_and_what_happe
 ) -> None:
     for package in ("a", "b"):
         drafts.of(package).create()
-    query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=15"
-    before = open_watches(porch_server)
-    with ThreadPoolExecutor() as pool:
-        reading = pool.submit(stream, porch_server, drafts, query)
-        wait_until(lambda: open_watches(porch_server) > before)
+    query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    with closing(OpenWatch(porch_server.client(), drafts.path(query))) as watch:
+        wait_until(lambda: len(watch.events) == 3)
         drafts.of("c").create()
-        events = reading.result()
+        wait_until(lambda: len(watch.events) > 3)
+        events = [event for _, event in watch.events]
 
     shown = [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
     first, second, third = (drafts.of(package).name for package in ("a", "b", "c"))
