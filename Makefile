@@ -54,6 +54,7 @@ check: $(VENV)/.dev ## lint, format, types, imports, generated files fresh
 	$(BIN)/python -m apiserver.api_reference --check
 	$(BIN)/python -m apiserver.crd_files --check
 	$(BIN)/python charts/setting_names.py --check
+	$(BIN)/python charts/values_reference.py --check
 	$(BIN)/python charts/raw_manifests.py --check
 	$(BIN)/python -m krm.functions.reference --check
 

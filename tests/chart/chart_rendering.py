@@ -41,11 +41,12 @@ class Helm:
     program: Path
     home: Path
     kubeconfig: Path | None = None
+    namespace: str = NAMESPACE
 
     def __call__(self, *arguments: str) -> Done:
         where = ["--kubeconfig", str(self.kubeconfig)] if self.kubeconfig else []
         return subprocess.run(
-            [str(self.program), *arguments, *where, "--namespace", NAMESPACE],
+            [str(self.program), *arguments, *where, "--namespace", self.namespace],
             env={"HOME": str(self.home)},
             capture_output=True,
             text=True,

@@ -1,21 +1,18 @@
 """The guide to the chart, typed as it stands there, in a real control plane. A thread ends Jobs, as Pods would."""
 
 import base64
-import json
 import os
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 from chart_rendering import HELM, HELM_4, NAMESPACE, ROOT, Done, built
 from control_plane import PROGRAM, ControlPlane
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
+from ended_jobs import jobs_succeed
 from kubectl import Kubectl
 
 pytestmark = pytest.mark.timeout(600)
@@ -69,37 +66,6 @@ def type_in(commands: str, cluster: Kubectl, folder: Path) -> Done:
     )
     assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
     return done
-
-
-@contextmanager
-def jobs_succeed(cluster: Kubectl) -> Iterator[list[str]]:
-    """Say of every Job that it succeeded, until the context is left; the names of those that were there."""
-    seen: list[str] = []
-    over = Event()
-
-    def end_jobs() -> None:
-        while not over.wait(0.2):
-            for job in cluster.json("get", "jobs").get("items", ()):
-                if not job.get("status", {}).get("completionTime"):
-                    seen.append(job["metadata"]["name"])
-                    cluster("patch", "job", seen[-1], "--subresource=status", "--type=merge", "-p", succeeded())
-
-    thread = Thread(target=end_jobs, name="jobs")
-    thread.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        thread.join(timeout=SECONDS)
-
-
-def succeeded() -> str:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    conditions = [
-        {"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now}
-        for kind in ("SuccessCriteriaMet", "Complete")
-    ]
-    return json.dumps({"status": {"startTime": now, "completionTime": now, "succeeded": 1, "conditions": conditions}})
 
 
 def test_a_release_is_installed_upgraded_and_removed_as_the_guide_says(cluster: Kubectl, folder: Path) -> None:

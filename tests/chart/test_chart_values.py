@@ -1,9 +1,13 @@
 """Values that cannot work are refused before anything is installed, with the place and what it may be."""
 
+import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
-from chart_rendering import CHART, HELM, OFFLINE, RELEASE, Helm, built, settings
+import yaml
+from chart_rendering import CHART, HELM, OFFLINE, RELEASE, ROOT, Helm, built, settings
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"server__replica": 3}, "/server", "replica"),
@@ -65,3 +69,30 @@ def test_a_password_given_by_mistake_is_not_repeated_in_the_refusal(helm: Helm) 
 
     assert done.returncode == 1
     assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_the_schema_knows_exactly_the_values_that_there_are() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_bytes())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    def compare(value: Any, known: dict[str, Any], path: str) -> None:
+        known = schema["$defs"][known["$ref"].rpartition("/")[2]] if "$ref" in known else known
+        if isinstance(value, dict) and "properties" in known and known.get("additionalProperties") is False:
+            if path.endswith(("Settings", ".settings", ".issuerRef")):
+                return
+            assert value.keys() == known["properties"].keys() - {"global"}, path
+            for name, inner in value.items():
+                compare(inner, known["properties"][name], f"{path}.{name}")
+
+    compare(values, schema, "values")
+
+
+def test_the_readme_of_the_chart_describes_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, run ``python charts/values_reference.py`` and commit the README."""
+    monkeypatch.chdir(ROOT)
+    command = [sys.executable, "charts/values_reference.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    rows = [line for line in (CHART / "README.md").read_text().splitlines() if line.startswith("| `")]
+
+    assert done.returncode == 0, done.stderr
+    assert not [row for row in rows if row.endswith("|  |")], "without a word on what it is"

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from apiserver import http_protocol, serving
 from apiserver.auth.authenticate import CertificateAuthenticator
 from apiserver.auth.certificates import Files, ensure_certificates, issue_client, issue_serving, load_authority
+from apiserver.machinery.stopping import Stopping
 from apiserver.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -74,7 +75,7 @@ def get(*headers: str, target: str = "/whoami") -> bytes:
 @asynccontextmanager
 async def running(data: Path, **settings: Any) -> AsyncIterator[Running]:
     app = Starlette(routes=[Route("/whoami", whoami, methods=["GET", "POST"])], lifespan=lifespan)
-    shutdown = asyncio.Event()
+    shutdown = Stopping()
     started: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     task: asyncio.Future[Any] = asyncio.create_task(
         serving.serve(
@@ -299,7 +300,7 @@ async def test_an_old_connection_is_closed_with_its_next_answer(
 
 
 async def test_a_taken_port_is_refused_with_what_to_do(server: Running, tmp_path: Path) -> None:
-    shutdown = asyncio.Event()
+    shutdown = Stopping()
     settings = Settings(data=tmp_path / "second", port=server.port)
 
     with pytest.raises(serving.CannotListen, match=f"port {server.port}.*--port"):
@@ -320,4 +321,4 @@ async def test_an_application_that_cannot_start_says_why(tmp_path: Path) -> None
         yield
 
     with pytest.raises(NoDisk):
-        await serving.serve(Starlette(lifespan=failing), Settings(data=tmp_path, port=0), asyncio.Event())
+        await serving.serve(Starlette(lifespan=failing), Settings(data=tmp_path, port=0), Stopping())
