@@ -259,6 +259,9 @@ def adopt(
         list[str] | None, typer.Option(help="OLD=NEW: repositories whose address begins with OLD are at NEW here.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show every line of long lists.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document with everything, for programs.")
+    ] = False,
     data: Data = None,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -279,7 +282,7 @@ def adopt(
         _refuse("--rewrite-address takes OLD=NEW", EXIT_USAGE)
     origin = adoption.Origin(from_folder, from_kubeconfig, frozenset(namespace or ()), from_records)
     wishes = Wishes(only_revisions, drop_missing_owners, addresses)
-    work = adoption.adopt(settings, origin, wishes, typer.echo, write=write, partly=partly, everything=everything)
+    work = adoption.adopt(settings, origin, wishes, typer.echo, adoption.How(write, partly, everything, as_json))
     try:
         done = asyncio.run(work)
     except adoption.EXPECTED as error:

@@ -13,7 +13,7 @@ from typing import Any
 import remotes
 import yaml
 
-from apiserver.adoption.adopt import Done, Origin, adopt
+from apiserver.adoption.adopt import Done, How, Origin, adopt
 from apiserver.adoption.objects import register_all
 from apiserver.adoption.planner import Wishes
 from apiserver.engine.package_index import RESOURCE, revision_fields
@@ -106,7 +106,15 @@ class OldInstallation:
         for name in ("repositories", "revisions", "others"):
             (self.files / f"{name}.json").write_text(json.dumps({"kind": "List", "items": getattr(self, name)}))
 
-    def adopt(self, *, apply: bool = False, partly: bool = False, origin: Origin | None = None, **wishes: bool) -> Done:
+    def adopt(
+        self,
+        *,
+        apply: bool = False,
+        partly: bool = False,
+        origin: Origin | None = None,
+        as_json: bool = False,
+        **wishes: bool,
+    ) -> Done:
         """Run the command in process; what it said is in ``said``."""
         self.said = []
         if origin is None:
@@ -117,9 +125,7 @@ class OldInstallation:
                 origin or Origin(self.files),
                 Wishes(addresses={ADDRESS: self.remotes}, **wishes),
                 self.said.append,
-                write=apply,
-                partly=partly,
-                everything=True,
+                How(write=apply, partly=partly, everything=True, json=as_json),
             )
         )
 

@@ -105,8 +105,9 @@ def stored_form(definition: Definition, item: Json) -> Json:
     """
     check_types(definition, item)
     metadata = kept_metadata(item)
-    if isinstance(generation := item["metadata"].get("generation"), int) and definition.generation:
-        metadata["generation"] = max(generation, 1)
+    if definition.generation:
+        generation = item["metadata"].get("generation")
+        metadata["generation"] = max(generation, 1) if isinstance(generation, int) else 1
     rest = {key: copy.deepcopy(value) for key, value in item.items() if key not in ("apiVersion", "kind", "metadata")}
     if definition is REPOSITORY:
         rest.pop("status", None)

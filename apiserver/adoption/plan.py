@@ -32,6 +32,8 @@ class RepositoryPlan:
     state: str = NEW
     revisions: list[str] = field(default_factory=list)
     """A line for each package revision that is written."""
+    names: list[str] = field(default_factory=list)
+    """Their names, in order."""
     there: int = 0
     """Package revisions that are there already as they should be."""
 
@@ -54,6 +56,8 @@ class Plan:
     """What will differ from the old server, and does no harm."""
     problems: list[Remark] = field(default_factory=list)
     """What cannot be taken over as it is."""
+    states: dict[str, str] = field(default_factory=dict)
+    """What the old server showed of each Repository (``namespace/name``), as a digest; see :mod:`freeze`."""
 
     @property
     def mutations(self) -> list[Mutation]:

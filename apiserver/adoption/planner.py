@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from apiserver.adoption.company import Company
 from apiserver.adoption.drafts import MAX_BYTES, adopted_draft, contents_of
+from apiserver.adoption.freeze import state_of
 from apiserver.adoption.objects import ACTOR, REPOSITORY, Unfit, creation
 from apiserver.adoption.owners import Owners, missing_owner, without_owners
 from apiserver.adoption.plan import NEW, Plan, RepositoryPlan
@@ -199,6 +200,7 @@ class Planner:
     ) -> "_Compared":
         settings = repository.settings
         shown = await self._source.revisions(settings.namespace, settings.name)
+        self._plan.states[settings.key] = await repository.run(state_of, shown)
         existing = {entry.name: entry for entry in self._index.revisions(settings.namespace, settings.name)}
         pending = {parcel.revision for parcel in await self._target.outbox.heads(settings.key)}
         comparison = await repository.run(compare, settings, discovery.revisions, shown, existing, pending)
@@ -238,6 +240,7 @@ class Planner:
         plan.outbox += [parcel for name, parcel in comparison.parcels.items() if name in comparison.written]
         planned.there = comparison.there
         planned.revisions = sorted(line_of(body) for body in comparison.written.values())
+        planned.names = sorted(comparison.written)
         for name, says in comparison.notes:
             plan.note(f"{planned.namespace}/{name}", says)
         for name, says in comparison.problems:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import orjson
+
 from apiserver.adoption.plan import Plan, Remark
 from storage.interfaces import Mutation
 
@@ -16,6 +18,26 @@ def lines(plan: Plan, *, everything: bool = False) -> Iterator[str]:
     """Yield what would be taken over, what will differ, and what cannot be taken over and why."""
     for text in _told(plan, None if everything else SHOWN):
         yield _printable(text)
+
+
+def document(plan: Plan, source: str, *, written: bool) -> str:
+    """Return everything of a plan and what became of it, as JSON for programs."""
+    told = {
+        "source": source,
+        "repositories": [
+            {"key": one.key, "state": one.state, "alreadyThere": one.there, "packageRevisions": one.names}
+            for one in plan.repositories
+        ],
+        "otherObjects": [_named(mutation) for mutation in plan.outer],
+        "differences": _remarked(plan.notes),
+        "problems": _remarked(plan.problems),
+        "written": written,
+    }
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
+
+
+def _remarked(remarks: Iterable[Remark]) -> list[dict[str, str]]:
+    return [{"about": remark.about, "says": remark.says} for remark in sorted(set(remarks))]
 
 
 def outcome(plan: Plan) -> str:

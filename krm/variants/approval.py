@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from krm.meta.conditions import find_condition
 from krm.variants.durations import InvalidDuration, read_duration
-from krm.variants.locks import up_to_date
+from krm.variants.locks import same_address, up_to_date
 from krm.variants.revisions import DELETION_PROPOSED, DRAFT, PROPOSED, Revision
 from krm.variants.upstream import UpstreamError, resolve
 from krm.variants.variant import Variant
@@ -309,7 +309,10 @@ def _upstream_obstacle(revision: Revision, owner: ApprovingVariant, around: Surr
     lock = revision.upstream_lock
     if upstream is None or lock is None:
         return Decision(None, "it cannot be told what it is made of")
-    if not up_to_date(revision, upstream, upstream_branch=around.upstream_branch).yes:
+    made_of_it = up_to_date(revision, upstream, upstream_branch=around.upstream_branch).yes
+    if not (
+        made_of_it and same_address(revision, upstream)
+    ):  # nobody looks: what a lock claims must be true to the letter
         return Decision(None, f'it is not made of "{upstream.name}"', RECHECK_SECONDS)
     return None
 

@@ -29,7 +29,8 @@ class UpToDate:
 def up_to_date(downstream: Revision, upstream: Revision, *, upstream_branch: str) -> UpToDate:
     """Compare the lock of ``downstream`` with ``upstream``, whose Repository publishes to ``upstream_branch``.
 
-    A placeholder's commit is the newest that touched its package (R11), so it is compared like any other.
+    A placeholder's commit is the newest that touched its package (R11), so it is compared like any other. Where both commits are
+    known the repository's address does not count: a commit names its contents wherever it lies (ADR 0038).
     """
     lock, own = downstream.upstream_lock, upstream.self_lock
     if lock is None or not (lock.ref or lock.commit):
@@ -37,8 +38,16 @@ def up_to_date(downstream: Revision, upstream: Revision, *, upstream_branch: str
     if lock.ref.partition("/")[0] in _NOT_FIXED and (own is None or lock.ref != own.ref):
         return UpToDate(yes=False)
     if own is not None and lock.commit and own.commit:
-        return UpToDate(yes=lock.place == own.place)
+        return UpToDate(yes=_same_contents(lock, own))
     return UpToDate(yes=_same_package(lock, own) and _same_revision(lock, upstream, upstream_branch))
+
+
+def same_address(downstream: Revision, upstream: Revision) -> bool:
+    """Tell whether a lock names the repository where ``upstream`` is now; also where one of them names none."""
+    lock, own = downstream.upstream_lock, upstream.self_lock
+    if lock is None or own is None or not lock.repo or not own.repo:
+        return True
+    return lock.place[0] == own.place[0]
 
 
 def old_upstream(downstream: Revision, revisions: Iterable[Revision]) -> Revision | Lock:
@@ -58,7 +67,7 @@ def old_upstream(downstream: Revision, revisions: Iterable[Revision]) -> Revisio
     fixed = [one for one in revisions if one.is_published and one.revision >= 1]
     if lock.commit:
         for one in fixed:
-            if one.self_lock is not None and one.self_lock.place == lock.place:
+            if one.self_lock is not None and _same_contents(lock, one.self_lock):
                 return one
     number = _number_of(lock)
     if number == 0:
@@ -71,6 +80,11 @@ def old_upstream(downstream: Revision, revisions: Iterable[Revision]) -> Revisio
 
 def _number_of(lock: Lock) -> int:
     return parse_number(lock.ref.rpartition("/")[2])
+
+
+def _same_contents(lock: Lock, own: Lock) -> bool:
+    """Compare directories and commits, which both have."""
+    return lock.place[1:] == own.place[1:]
 
 
 def _differs(lock: Lock, own: Lock | None) -> bool:

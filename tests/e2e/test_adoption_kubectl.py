@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 from git_server import GitServer
 from kube_stand_in import kubeconfig, stand_in
 from kubectl import Kubectl
 from old_installation import ADDRESS, NAMESPACE, OldInstallation, make_remotes, metadata_of
 from porch_process import PorchProcess
+from upstream_stand_in import Upstream
+
+from apiserver.engine.package_index import RESOURCE
 
 pytestmark = pytest.mark.timeout(600)  # commands and servers start one after the other
 Json = dict[str, Any]
@@ -55,41 +57,15 @@ def test_a_killed_adoption_leaves_all_or_nothing(tmp_path: Path) -> None:
     assert old.adopt(apply=True).written
 
 
-class Upstream:
-    """Answers as upstream does: its lists have no resourceVersion, come whole, and can be narrowed to a Repository."""
-
-    def __init__(self, old: OldInstallation) -> None:
-        self._old = old
-        self.asked: list[str] = []
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(str(request.rel_url))
-        *_, plural = request.path.split("/")
-        if plural == "repositories":
-            return web.json_response({"metadata": {"resourceVersion": "1"}, "items": self._old.repositories})
-        if plural == "packagerevisions":
-            wanted = request.query["fieldSelector"].removeprefix("spec.repository=")
-            items = [item for item in self._old.revisions if item["spec"]["repository"] == wanted]
-            return web.json_response({"metadata": {}, "items": items})
-        if plural in ("configmaps", "secrets"):
-            return web.json_response({"metadata": {}, "items": []})
-        if request.path == "/api/v1":
-            kinds = {"configmaps": "ConfigMap", "secrets": "Secret"}
-            resources = [{"name": name, "kind": kind, "namespaced": True} for name, kind in kinds.items()]
-            return web.json_response({"groupVersion": "v1", "resources": resources})
-        found = [
-            one
-            for one in self._old.others
-            if request.path.endswith(f"{one['kind'].lower()}s/{one['metadata']['name']}")
-        ]
-        if found:
-            return web.json_response(found[0])
-        status = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "not here"}
-        return web.json_response(status, status=404)
-
-
 async def adopt_live(old: OldInstallation) -> str:
     upstream = Upstream(old)
+    code, said = await _adopt(old, upstream)
+    assert code == 0, said
+    assert not any("watch" in one for one in upstream.asked)
+    return said
+
+
+async def _adopt(old: OldInstallation, upstream: Upstream) -> tuple[int | None, str]:
     async with stand_in(upstream.answer) as url:
         arguments = command(old.data, old.remotes, "--from-kubeconfig", str(kubeconfig(old.folder, url)), "--apply")
         process = await asyncio.create_subprocess_exec(
@@ -97,9 +73,24 @@ async def adopt_live(old: OldInstallation) -> str:
         )
         async with asyncio.timeout(TIMEOUT):
             said, _ = await process.communicate()
-    assert process.returncode == 0, said.decode()
-    assert not any("watch" in one for one in upstream.asked)
-    return said.decode()
+    return process.returncode, said.decode()
+
+
+def test_an_old_server_that_is_still_written_to_is_not_taken_over(old: OldInstallation) -> None:
+    upstream = Upstream(old)
+
+    def label() -> None:
+        old.revision("edge.ns-a.v1")["metadata"]["labels"]["added"] = "meanwhile"
+
+    upstream.meanwhile = label
+    code, said = asyncio.run(_adopt(old, upstream))
+
+    assert code == 3
+    assert "package revisions of sites/" in said
+    assert "Stop its controllers" in said
+    assert not old.data.exists()
+    assert asyncio.run(_adopt(old, upstream))[0] == 0
+    assert old.held()[RESOURCE, "edge.ns-a.v1"]["metadata"]["labels"]["added"] == "meanwhile"
 
 
 @pytest.fixture
