@@ -35,6 +35,11 @@ class OwnPostgres:
         asyncio.run(_execute(self.url, "CREATE DATABASE template"))
         upgrade(_with_database(self.url, "template"))
 
+    @property
+    def programs(self) -> Path:
+        """The folder of PostgreSQL's own programs."""
+        return Path(self._server.bin_path)
+
     def end(self, how: int = signal.SIGQUIT) -> None:
         """End it: at once by its immediate shutdown, or by SIGKILL, upon which its sessions find out by themselves."""
         os.kill(int((self._server.pgdata / "postmaster.pid").read_text().split()[0]), how)

@@ -12,7 +12,11 @@ from sqlalchemy.pool import NullPool
 
 import migrations
 from storage.interfaces import StoreUnavailable
+from storage.sql.migrate import MIGRATION_SECONDS
 from storage.sql.statements import MIGRATION_LOCK
+
+TABLE_LOCK = "5s"
+"""How long a migration waits for a table."""
 
 
 def on_sqlite(path: Path, direction: str, revision: str) -> None:
@@ -32,12 +36,28 @@ def _begin(connection: sa.Connection) -> None:
 
 async def on_postgres(url: str, direction: str, revision: str) -> None:
     """Migrate a PostgreSQL database; a second server that tries at the same time waits. Raises StoreUnavailable."""
-    engine = create_async_engine(sa.make_url(url).set(drivername="postgresql+asyncpg"), poolclass=NullPool)
+    from storage.sql.postgres_session import AWAY, connect  # SQLite needs no driver
+
+    # The driver reads the URL, as everywhere: SQLAlchemy knows no URLs of several hosts.
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        poolclass=NullPool,
+        async_creator=lambda: connect(
+            url,
+            command_seconds=MIGRATION_SECONDS,
+            statement_timeout=f"{MIGRATION_SECONDS}s",
+            # Another server may be migrating.
+            lock_timeout=f"{MIGRATION_SECONDS}s",
+            idle_in_transaction_session_timeout="60s",
+        ),
+    )
     try:
         async with engine.begin() as connection:
             await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+            # Servers of the old version work on meanwhile: they must not queue up behind a table that cannot be had.
+            await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{TABLE_LOCK}'"))
             await connection.run_sync(lambda bound: run(bound, direction, revision))
-    except (DBAPIError, OSError) as error:
+    except (DBAPIError, *AWAY) as error:
         raise StoreUnavailable(f"the database cannot be migrated: {error}") from error
     finally:
         await engine.dispose()

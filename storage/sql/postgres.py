@@ -20,14 +20,8 @@ from storage.outbox import GitObject, Parcel
 from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, Plan, keys_of, outbox_steps, plan
-from storage.sql.postgres_session import (
-    COMMAND_SECONDS,
-    CONNECT_SECONDS,
-    SESSION,
-    close_quietly,
-    connect,
-    unavailable,
-)
+from storage.sql.postgres_lineage import Lineage
+from storage.sql.postgres_session import CONNECT_SECONDS, close_quietly, connect, each_host, unavailable
 from storage.sql.postgres_turns import LEASE_SECONDS, PostgresTurns
 from storage.sql.statements import (
     CHANNEL,
@@ -66,13 +60,16 @@ class PostgresDatabase:
     """A :class:`LogDatabase` in PostgreSQL: one connection writes, one listens, one holds turns, a pool reads."""
 
     def __init__(self, url: str, readers: int = READERS, lease_seconds: float = LEASE_SECONDS) -> None:
-        self._url = url
+        self._connect = partial(connect, url, judge=self._judge)
+        self._lineage = Lineage()
         self._readers = readers
-        self._turns = PostgresTurns(partial(connect, url), lease_seconds)
+        self._acquire_seconds = CONNECT_SECONDS * len(each_host(url))
+        self._turns = PostgresTurns(self._connect, lease_seconds)
         self._sql = postgres_statements()
         self._pool: Any = None
         self._writer: Any = None
         self._writer_pid = 0
+        self._writer_expired = False
         self._write_turn = asyncio.Lock()
         self._listening: asyncio.Task[None] | None = None
         self._closed = False
@@ -86,12 +83,9 @@ class PostgresDatabase:
         """Connect for reading and writing, and begin to listen."""
         with unavailable():
             self._pool = await asyncpg.create_pool(
-                self._url,
+                connect=lambda *_, **__: self._connect(),
                 min_size=1,
                 max_size=self._readers,
-                timeout=CONNECT_SECONDS,
-                command_timeout=COMMAND_SECONDS,
-                server_settings=SESSION,
                 # Readers leave nothing behind in a session; the default reset would cost a round trip per read.
                 reset=_leave_as_it_is,
             )
@@ -100,13 +94,13 @@ class PostgresDatabase:
         listening = asyncio.Event()
         self._listening = asyncio.create_task(self._listen(on_commit, listening), name="log listener")
         with unavailable():
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(self._acquire_seconds):
                 await listening.wait()
 
     async def _check_version(self) -> None:
         """Refuse a server that cannot end the sessions of replicas that are paused. Raises StoreUnavailable."""
         with unavailable():
-            async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
+            async with self._pool.acquire(timeout=self._acquire_seconds) as connection:
                 version = connection.get_server_version()
         if version.major < OLDEST_SERVER:
             await self._pool.close()
@@ -135,7 +129,14 @@ class PostgresDatabase:
     async def marks(self) -> Marks:
         """Return the newest and the compacted revision."""
         newest, compacted, incarnation = (await self._select(self._sql.marks))[0]
-        return Marks(max(newest, compacted), compacted, incarnation)
+        head = max(newest, compacted)
+        try:
+            self._lineage.require(head)
+        except StoreUnavailable:
+            await self._leave_readers()
+            raise
+        self._lineage.saw(head)
+        return Marks(head, compacted, incarnation)
 
     async def changes(self, after: int, limit: int) -> Sequence[LogRow]:
         """Return rows beyond a revision."""
@@ -195,7 +196,7 @@ class PostgresDatabase:
         if self._pool is None:
             raise StoreUnavailable("the PostgreSQL database is closed")
         with unavailable():
-            async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
+            async with self._pool.acquire(timeout=self._acquire_seconds) as connection:
                 found: list[Any] = await connection.fetch(statement.sql, *statement.bind(**values))
                 return found
 
@@ -217,6 +218,8 @@ class PostgresDatabase:
                 raise
             if not await self._went_through(planned, error):
                 raise
+        if planned.rows:
+            self._lineage.saw(planned.rows[-1]["rv"])
         return planned.outcomes
 
     async def forget(self, parcels: Sequence[Parcel]) -> None:
@@ -256,6 +259,7 @@ class PostgresDatabase:
         epochs = await self._epochs(connection, batch)
         marks = self._sql.marks
         newest, compacted, _ = (await connection.fetch(marks.sql, *marks.bind()))[0]
+        self._lineage.require(max(newest, compacted))
         return plan(batch, heads, max(newest, compacted), time.time_ns() // 1_000_000, epochs)
 
     async def _epochs(self, connection: Any, batch: Sequence[Transaction]) -> Mapping[str, int]:
@@ -326,10 +330,25 @@ class PostgresDatabase:
     async def _connected(self) -> Any:
         if self._closed:
             raise StoreUnavailable("the PostgreSQL database is closed")
+        if self._writer is not None and self._writer_expired:
+            await self._abandon(self._writer)
         if self._writer is None or self._writer.is_closed():
-            self._writer = await connect(self._url)
+            self._writer = await self._connect()
+            self._writer_expired = False
             self._writer_pid = self._writer.get_server_pid()
         return self._writer
+
+    async def _judge(self, connection: Any) -> None:
+        """Refuse a server that a failover left behind; leave it everywhere when another one was promoted."""
+        if await self._lineage.require_heir(connection):
+            log.warning("another database server was promoted")
+            self._writer_expired = True
+            await self._leave_readers()
+
+    async def _leave_readers(self) -> None:
+        """Have every session that reads opened anew, with the server that takes writes now."""
+        if self._pool is not None:
+            await self._pool.expire_connections()
 
     async def _abandon(self, connection: Any) -> None:
         """Drop a connection whose transaction failed; the server rolls back."""
@@ -343,7 +362,7 @@ class PostgresDatabase:
         while True:
             try:
                 with unavailable():
-                    connection = await connect(self._url)
+                    connection = await self._connect()
                 try:
                     await self._hear(connection, on_commit, listening)
                 finally:

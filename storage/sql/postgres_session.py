@@ -1,7 +1,9 @@
 """Sessions with PostgreSQL: how they are opened, with which limits, and what it means when one cannot be used."""
 
+import urllib.parse
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 import asyncpg
@@ -9,6 +11,7 @@ import asyncpg
 from storage.interfaces import StoreUnavailable
 
 CONNECT_SECONDS = 5.0
+"""For each host."""
 COMMAND_SECONDS = 30.0
 SESSION = {
     "lock_timeout": "5s",
@@ -20,6 +23,9 @@ SESSION = {
 
 Connect = Callable[..., Awaitable[Any]]
 """Opens a session; keyword arguments are settings of PostgreSQL besides :data:`SESSION`. Raises what :func:`unavailable` turns."""
+
+Judge = Callable[[Any], Awaitable[None]]
+"""Looks at a new session. Raises StoreUnavailable when its server is not to be used."""
 
 AWAY = (
     OSError,
@@ -54,11 +60,54 @@ def unavailable() -> Iterator[None]:
         raise ValueError(f"PostgreSQL cannot hold a value: {error}") from error
 
 
-async def connect(url: str, **settings: str) -> Any:
-    """Open a session of our own settings."""
-    return await asyncpg.connect(
-        url, timeout=CONNECT_SECONDS, command_timeout=COMMAND_SECONDS, server_settings={**SESSION, **settings}
-    )
+async def connect(
+    url: str, *, judge: Judge | None = None, command_seconds: float = COMMAND_SECONDS, **settings: str
+) -> Any:
+    """Open a session of our own settings with the first of the URL's hosts that takes writes.
+
+    A host that does not answer costs :data:`CONNECT_SECONDS`, and the next one is tried. Raises what :func:`unavailable` turns.
+    """
+    problem: Exception | None = None
+    for one in each_host(url):
+        try:
+            session = await asyncpg.connect(
+                one,
+                timeout=CONNECT_SECONDS,
+                command_timeout=command_seconds,
+                server_settings={**SESSION, **settings},
+                target_session_attrs="read-write",
+            )
+        except AWAY as error:
+            problem = error
+            continue
+        try:
+            if judge is not None:
+                await judge(session)
+        except BaseException as error:
+            session.terminate()
+            if not isinstance(error, (*AWAY, StoreUnavailable)):
+                raise
+            problem = error
+        else:
+            return session
+    raise problem or OSError(f"the URL names no host: {urllib.parse.urlsplit(url).scheme}://…")
+
+
+def each_host(url: str) -> list[str]:
+    """Return one URL for each host that a URL names, in its order. The driver itself would wait for all with one deadline."""
+    parts = urllib.parse.urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    if "," in hosts:
+        return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
+    query = urllib.parse.parse_qs(parts.query, keep_blank_values=True)
+    named, ports = (query.pop(name, [""])[-1].split(",") for name in ("host", "port"))
+    if len(named) < 2:  # noqa: PLR2004 # one host, or none
+        return [url]
+    urls = []
+    for host, port in zip_longest(named, ports if len(ports) == len(named) else ports * len(named)):
+        place = {"host": [host]} | ({"port": [port]} if port else {})
+        urls.append(f"{url.partition('?')[0]}?{urllib.parse.urlencode(query | place, doseq=True)}")
+    return urls
 
 
 async def close_quietly(connection: Any) -> None:

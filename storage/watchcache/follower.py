@@ -94,13 +94,7 @@ class Follower:
         async with self._marks_running:
             # From here on a newcomer may have missed the read, and starts the next one.
             self._next_marks = None
-            seen = self._progress.rv
             marks = await self._database.marks()
-            if marks.head < seen:
-                raise StoreUnavailable(
-                    f"the database ends at revision {marks.head} and has been at {seen}: it was replaced by an older state; "
-                    "restore it as the guide for backups says, then start this server again"
-                )
             if marks.incarnation != self._progress.incarnation:
                 raise StoreUnavailable("a backup was put in the place of the database; start this server again")
             return marks
