@@ -142,6 +142,8 @@ class Metrics:
             result: self.authentications.labels(result) for result in ("success", "failure", "error")
         }
         self._authorizations = {result: self.authorizations.labels(result) for result in ("allowed", "denied", "error")}
+        self.unread: dict[tuple[str, str], int] = {}
+        """Group and plural → watches that were closed because their clients left what they were sent unread."""
         self._series: dict[tuple[str, ...], _RequestSeries] = {}
         self._known: dict[tuple[tuple[object, ...], int, bool], _RequestSeries] = {}
 
@@ -151,7 +153,7 @@ class Metrics:
 
     def read_resources(self, read: Callable[[], Iterable[ResourceFigures]]) -> None:
         """Show what is stored."""
-        self.registry.register(_Collected(lambda: _resources(read())))
+        self.registry.register(_Collected(lambda: _resources(read(), self.unread)))
 
     def read_edits(self, read: Callable[[], Mapping[str, int]]) -> None:
         """Show in which ways YAML documents were edited."""
@@ -259,18 +261,28 @@ class WatchMeter:
         self._long_running = metrics.long_running
         self._events = metrics.watch_events.labels(*kind)
         self._sizes = metrics.watch_event_sizes.labels(*kind)
+        self._unread, self._resource = metrics.unread, (definition.group, definition.plural)
 
     def open(self, info: RequestInfo, scope: Scope) -> "OpenWatch":
         """Return the counters of one watch."""
-        return OpenWatch(self._long_running.labels(*_labels(info, scope)), self._events, self._sizes)
+        return OpenWatch(
+            self._long_running.labels(*_labels(info, scope)), self._events, self._sizes, self._count_unread
+        )
+
+    def _count_unread(self) -> None:
+        self._unread[self._resource] = self._unread.get(self._resource, 0) + 1
 
 
 class OpenWatch:
     """Counts one watch, as open between ``begin`` and ``end``, and what it is sent."""
 
-    __slots__ = ("_events", "_open", "_sizes")
+    __slots__ = ("_events", "_open", "_sizes", "unread")
 
-    def __init__(self, open_watches: Gauge, events: Counter, sizes: Histogram) -> None:
+    def __init__(
+        self, open_watches: Gauge, events: Counter, sizes: Histogram, count_unread: Callable[[], None]
+    ) -> None:
+        self.unread = count_unread
+        """Count the watch as closed because its client leaves what it is sent unread."""
         self._open = open_watches
         self._events = events
         self._sizes = sizes
@@ -351,7 +363,8 @@ def _in_flight(pools: Iterable[PoolFigures]) -> Iterator[Metric]:
     yield from (running, waiting, refused)
 
 
-def _resources(figures: Iterable[ResourceFigures]) -> Iterator[Metric]:
+def _resources(figures: Iterable[ResourceFigures], unread: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    """Tell of each kind. A watch is too slow when the ring of events has overtaken it, or its client reads nothing."""
     objects = GaugeMetricFamily("apiserver_storage_objects", "Objects that are stored.", labels=("resource",))
     events = CounterMetricFamily(
         "apiserver_watch_cache_events_received", "Changes that the watch cache took in.", labels=("group", "resource")
@@ -363,7 +376,7 @@ def _resources(figures: Iterable[ResourceFigures]) -> Iterator[Metric]:
         plural, _, group = one.resource.partition(".")
         objects.add_metric([one.resource], one.objects)
         events.add_metric([group, plural], one.events)
-        closed.add_metric([group, plural], one.closed_watches)
+        closed.add_metric([group, plural], one.closed_watches + unread.get((group, plural), 0))
     yield from (objects, events, closed)
 
 

@@ -146,7 +146,7 @@ class WatchStream:
                 async with asyncio.timeout(SEND_SECONDS):
                     await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
-            return
+            self._meter.unread()
         finally:
             self._source.close()
             self._meter.end()

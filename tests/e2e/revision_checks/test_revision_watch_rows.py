@@ -25,8 +25,13 @@ EVENTS = 80
 
 
 def open_watches(server: PorchProcess) -> int:
-    """Return how many watches of package revisions are open, at all servers together."""
-    pattern = r'^apiserver_longrunning_requests\{[^}]*resource="packagerevisions"[^}]*\} (\d+)'
+    """Return how many watches of package revisions are open."""
+    return counted(server, "apiserver_longrunning_requests")
+
+
+def counted(server: PorchProcess, metric: str) -> int:
+    """Return a figure about watches of package revisions, of all servers together."""
+    pattern = rf'^{metric}\{{[^}}]*resource="packagerevisions"[^}}]*\}} (\d+)'
     return sum(int(found) for found in re.findall(pattern, server.metrics(), re.MULTILINE))
 
 
@@ -182,7 +187,7 @@ def test_row_54_a_client_that_is_stopped_loses_its_watch_and_no_other_does(
     draft = drafts.of("large")
     created = drafts.porch.request("POST", drafts.path(), draft.body(description=LARGE))
     assert created.code == 201, created.body
-    before = open_watches(porch_server)
+    before, closed = open_watches(porch_server), counted(porch_server, "apiserver_terminated_watchers_total")
     arguments = ("get", "packagerevisions", "--watch-only", "-o")
     with drafts.kubectl.watch(*arguments, "name") as well:
         wait_until(lambda: open_watches(porch_server) == before + 1)
@@ -203,6 +208,7 @@ def test_row_54_a_client_that_is_stopped_loses_its_watch_and_no_other_does(
             stopped.wait(timeout=10)
 
     assert lines.count(f"packagerevision.porch.kpt.dev/{draft.name}") == EVENTS
+    assert counted(porch_server, "apiserver_terminated_watchers_total") == closed + 1
 
 
 def relabel(draft: CheckedDraft, value: str) -> None:

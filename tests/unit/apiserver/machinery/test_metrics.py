@@ -90,6 +90,7 @@ def test_sources_are_read_when_somebody_looks() -> None:
     metrics.read_resources(lambda: [ResourceFigures("repositories.config.porch.kpt.dev", 5, 6, 7)])
     metrics.read_edits(lambda: ways)
     ways["spliced"] = 4
+    metrics.unread["config.porch.kpt.dev", "repositories"] = 2
 
     kind = {"request_kind": "readOnly"}
     resource = {"group": "config.porch.kpt.dev", "resource": "repositories"}
@@ -98,6 +99,6 @@ def test_sources_are_read_when_somebody_looks() -> None:
     assert value(metrics, "porch_requests_refused_total", **kind) == 1
     assert value(metrics, "apiserver_storage_objects", resource="repositories.config.porch.kpt.dev") == 5
     assert value(metrics, "apiserver_watch_cache_events_received_total", **resource) == 6
-    assert value(metrics, "apiserver_terminated_watchers_total", **resource) == 7
+    assert value(metrics, "apiserver_terminated_watchers_total", **resource) == 7 + 2
     assert value(metrics, "porch_yaml_edits_total", way="spliced") == 4
     assert (value(metrics, "process_resident_memory_bytes") or 0) > 1e6
