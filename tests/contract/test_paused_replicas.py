@@ -1,11 +1,14 @@
 """A replica that is paused past its lease while another one works: between looking at a remote and writing what it saw, and
 between planning a publish and pushing it.
 
+All of it once more with a clock that jumps by an hour whenever it is looked at: none of ours takes part.
 Source: issue 9, part 3; ``users.md`` 7.2 #11.
 """
 
 import asyncio
+import itertools
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -41,6 +44,17 @@ class Replica:
             while not session.lost:
                 await asyncio.sleep(0.05)
         turns._beating = None
+
+
+@pytest.fixture(params=["steady", "jumping"], autouse=True)
+def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of day, as it is or as it should not be."""
+    if request.param == "steady":
+        return
+    hours = itertools.cycle([0, 1, 0, -1])
+    now, now_ns = time.time, time.time_ns
+    monkeypatch.setattr(time, "time", lambda: now() + next(hours) * 3600)
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns() + next(hours) * 3600 * 10**9)
 
 
 @pytest.fixture

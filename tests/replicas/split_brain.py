@@ -76,6 +76,8 @@ class SplitBrain:
     server: GitServer
     repository: str
     seen: Counter[str] = field(default_factory=Counter)
+    took: list[float] = field(default_factory=list)
+    """Seconds from each pause to the other replica's answer; the goal is 15 (``users.md`` 7.2 #11)."""
 
     def round(self, seed: int) -> None:
         """Run one round: two proposals of one package, or one, approved at both replicas.
@@ -95,7 +97,9 @@ class SplitBrain:
             with paused_at_publish(self.server, sleeper, path, done=done) as pause:
                 asleep = pool.submit(_approve, sleeper, names[0])
                 assert pause.begun.wait(SLOW), "the replica never pushed"
+                began = time.monotonic()
                 others = self._approve_awake(client, names[-1])
+                self.took.append(time.monotonic() - began)
                 if wake_first:
                     pause.end()
                     time.sleep(chance.random() * 0.2)

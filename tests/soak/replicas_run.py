@@ -19,7 +19,7 @@ from embedded_postgres import OwnPostgres, new_postgres  # noqa: E402  (the test
 from git_server import GitServer, create_repository, git_server  # noqa: E402
 from linearizability import violation  # noqa: E402
 from object_histories import History  # noqa: E402
-from replica_set import ReplicaSet, register, running_replicas  # noqa: E402
+from replica_set import LEASE_SECONDS, ReplicaSet, register, running_replicas  # noqa: E402
 from split_brain import SplitBrain  # noqa: E402
 from watch_story import WatchStory, delays_between  # noqa: E402
 
@@ -74,6 +74,11 @@ def _rounds(replicas: ReplicaSet, server: GitServer, seeds: range) -> list[str]:
             print(f"FAILED round {seed}: {error!r}", flush=True)
     seen = ", ".join(f"{count} × {what}" for what, count in sorted(story.seen.items()))
     print(f"{len(seeds)} pauses inside a publish in {time.monotonic() - began:.0f} s: {seen}", flush=True)
+    if story.took:
+        took = sorted(story.took)
+        print(
+            f"taken over after {took[len(took) // 2]:.1f} s, at most {took[-1]:.1f} s; the lease is {LEASE_SECONDS} s"
+        )
     return failed
 
 
