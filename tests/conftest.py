@@ -17,7 +17,7 @@ from control_plane import PROGRAM, ControlPlane
 from git_server import Faults, GitServer, git_server
 from hypothesis import settings
 from kubectl import Kubectl
-from long_watch import LongWatch
+from long_watch import TEN_MINUTES, LongWatch
 from long_watch import long_watch as opened_long_watch
 from manifests import Register, namespace_object, register_remotes
 from porch_client import PorchClient
@@ -48,6 +48,9 @@ _numbers = itertools.count(1)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the same tests run against a server without a cluster, or one behind a real kube-apiserver."""
     parser.addoption("--cluster", action="store_true", help="put the server under test behind a real kube-apiserver")
+    parser.addoption(
+        "--watch-seconds", type=float, default=TEN_MINUTES, help="how long one watch is kept open beside those tests"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,11 +82,11 @@ def _waits_long(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def long_watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LongWatch]:
+def long_watch(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[LongWatch]:
     """A watch that was opened when the run began."""
     if not PROGRAM.exists():
         pytest.skip("there is no control plane here: make controlplane builds it, with Go")
-    with opened_long_watch(tmp_path_factory.mktemp("long-watch")) as watch:
+    with opened_long_watch(tmp_path_factory.mktemp("long-watch"), pytestconfig.getoption("--watch-seconds")) as watch:
         yield watch
 
 

@@ -24,15 +24,17 @@ class LongWatch:
 
     server: AggregatedProcess
     watch: OpenWatch
+    seconds: float
+    """How long it is to live."""
 
     def wait(self) -> None:
-        """Return when it has been open for ten minutes, or has ended."""
-        while not self.watch.ended and time.monotonic() < self.watch.opened + TEN_MINUTES:
+        """Return when it has been open for so long, or has ended."""
+        while not self.watch.ended and time.monotonic() < self.watch.opened + self.seconds:
             time.sleep(1)
 
 
 @contextmanager
-def long_watch(folder: Path) -> Iterator[LongWatch]:
+def long_watch(folder: Path, seconds: float = TEN_MINUTES) -> Iterator[LongWatch]:
     """Open the watch; it and all that belongs to it end with the block."""
     with ControlPlane(folder / "control-plane") as cluster:
         install_rights(cluster)
@@ -42,6 +44,6 @@ def long_watch(folder: Path) -> Iterator[LongWatch]:
             client = server.client(timeout=SILENCE)
             path = client.path("packagerevisions") + "?watch=true&allowWatchBookmarks=true"
             with closing(OpenWatch(client, path)) as watch:
-                yield LongWatch(server, watch)
+                yield LongWatch(server, watch, seconds)
         finally:
             server.stop()

@@ -8,8 +8,8 @@ from long_watch import TEN_MINUTES, LongWatch
 from manifests import register_remotes
 from remotes import Remote
 
-BOOKMARKS = 8
-"""Of the ten that come in ten minutes."""
+BOOKMARK_SECONDS = 60
+"""Between two bookmarks; the last two may be late on a busy machine."""
 
 
 @pytest.mark.clustered("it is about what lies between")
@@ -30,5 +30,5 @@ def test_row_56_a_watch_through_kube_apiserver_survives_ten_minutes(
         assert [one["spec"]["packageName"] for one in watch.of_type("ADDED")] == ["late"], watch.ended
 
     eventually(told, timeout=60)
-    assert len(bookmarks) >= BOOKMARKS
+    assert len(bookmarks) >= max(1, long_watch.seconds // BOOKMARK_SECONDS - 2)
     assert all(set(one["metadata"]) == {"resourceVersion"} for one in bookmarks)
