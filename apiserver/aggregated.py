@@ -13,6 +13,7 @@ from pathlib import Path
 
 from apiserver.app import create_app
 from apiserver.auth.certificates import LOCAL_HOSTS, Files, ensure_serving, is_specific
+from apiserver.background import background
 from apiserver.cluster.answers import ClusterUnusable
 from apiserver.cluster.events import ClusterEvents
 from apiserver.cluster.sets import ClusterSets
@@ -121,8 +122,7 @@ def create_server(settings: Settings, client: KubeClient) -> ClusterServer:
                 await store.start()
             stack.push_async_callback(packages.stop)
             packages.start()
-            giving_back = asyncio.create_task(give_back_regularly())
-            stack.callback(giving_back.cancel)
+            await stack.enter_async_context(background([give_back_regularly]))
             yield
 
     app = create_app(machinery, machinery.routes(), lifespan)

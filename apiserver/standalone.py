@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from apiserver.access import Access
 from apiserver.app import create_app
 from apiserver.auth.certificates import Files
+from apiserver.background import background
 from apiserver.controllers_process import ControllersProcess
 from apiserver.engine.engine_metrics import EngineMetrics
 from apiserver.engine.repositories import RESOURCE as REPOSITORIES
@@ -83,7 +84,7 @@ def create_server(settings: Settings) -> Server:
         NamespaceDeletion(store, emptied_in_order(kinds)).run,
         EventExpiry(store).run,
     ]
-    background = [
+    work = [
         custom.run,
         Leader(store, LED, led, metrics.leads.labels(LED).set).run,
         DefaultServiceAccounts(store).run,
@@ -117,13 +118,10 @@ def create_server(settings: Settings) -> Server:
         await access.start()
         await custom.start()
         packages.start()
-        tasks = [asyncio.create_task(run()) for run in background]
         try:
-            yield
+            async with background(work):
+                yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             await packages.stop()
             await store.stop()
             await previews.close()
