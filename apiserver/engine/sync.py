@@ -37,6 +37,7 @@ from storage.git.clone import RefUpdate
 from storage.git.commits import COMMITTER, build_commit
 from storage.git.discovery import Discovery, FoundRevision, discover
 from storage.git.errors import BranchMissing, GitError
+from storage.git.rediscovery import moved_refs, renewed
 from storage.git.refs import DELETIONS, DRAFTS, HEADS, PROPOSED, TAGS, draft_ref, parse_ref, proposed_ref
 from storage.git.remote import Remote
 from storage.git.trees import write_package
@@ -185,12 +186,7 @@ class Synchronizer:
                 self._reports.branch_rewritten(settings, before[branch], after.get(branch))
             elif full:
                 await self._pending.rescue(after)
-            ahead, self._ahead = self._ahead, None
-            if full and ahead is not None and (ahead.settings, ahead.refs) == (settings, after):
-                discovery = ahead.discovery
-            else:
-                discovery = await repository.run(self._discover, before, after, full)
-            del ahead
+            discovery = await repository.run(self._discover_all if full else self._discover, before, after, full)
             if discovery.incomplete and not self._healed:
                 self._healed = repository.damaged = True
                 raise GitError("the clone lacks objects that its refs need; everything is fetched again")
@@ -226,13 +222,21 @@ class Synchronizer:
         clone.add_objects([*objects, commit])
         clone.push(remote, [RefUpdate(self._repository.settings.branch_ref, None, commit.oid)], [*objects, commit])
 
+    def _discover_all(self, before: Mapping[str, str], after: Mapping[str, str], full: bool) -> Discovery:
+        """Read what the refs hold, of what was read ahead only those that moved since."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or ahead.settings != self._repository.settings:
+            return self._discover(before, after, full)
+        found = self._discover(ahead.refs, after, False)
+        return renewed(ahead.discovery, found, ahead.refs, after, ahead.settings.branch_ref)
+
     def _discover(self, before: Mapping[str, str], after: Mapping[str, str], full: bool) -> Discovery:
         """Read what the changed refs hold; a deletion branch stands for what it proposes to delete."""
         settings, objects = self._repository.settings, self._repository.objects
         where = {"directory": settings.directory, "branch": settings.branch}
         if full:
             return discover(objects, after, **where)
-        changed = {ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref)}
+        changed = moved_refs(before, after)
         branch_was = before.get(settings.branch_ref)
         # A draft that a proposal outdid counts again when the proposal is gone.
         changed |= {DRAFTS + ref.removeprefix(PROPOSED) for ref in changed if ref.startswith(PROPOSED)} & after.keys()
