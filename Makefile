@@ -119,8 +119,7 @@ $(BUILD)/helm: tests/tools/helm/go.sum | $(VENV)/bin/python
 	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm || $(NOT_BUILT)
 
 # Tests of a standalone server that are tests of one behind a kube-apiserver, too, and those that need a cluster in any case.
-THROUGH_AGGREGATOR := tests/e2e/test_package_life.py tests/e2e/test_gates.py tests/e2e/porchctl \
-  $(addprefix tests/e2e/kubectl_checks/,test_lifecycle_checks.py test_patch_apply_checks.py test_schema_checks.py)
+THROUGH_AGGREGATOR := $(addprefix tests/e2e/,test_package_life.py test_gates.py porchctl kubectl_checks revision_checks)
 
 test-cluster: $(VENV)/.dev tools $(BUILD)/controlplane $(BUILD)/helm ## a real kube-apiserver with our server behind it; ten minutes, the first build as many more
 	$(BIN)/pytest tests/aggregated $(ARGS)
