@@ -7,6 +7,7 @@ directory and its database are looked at, too. Nothing is changed. Source: issue
 import asyncio
 import datetime as dt
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,6 +60,12 @@ def _duration(_context: click.Context, _option: click.Parameter, written: str) -
     help="Data directory of a server on this machine, to be looked at, too.",
 )
 @click.option("--database-url", default="", help="postgresql://… of that server; default: SQLite under --data.")
+@click.option(
+    "--server-account",
+    "account",
+    default="",
+    help="As whom the server runs in a cluster, such as system:serviceaccount:porch-system:porch-server; default: as its Pods do.",
+)
 @click.option("--host-only", is_flag=True, help="Ask no server: look at --data and the database only.")
 def cli(
     *,
@@ -68,6 +75,7 @@ def cli(
     patience: dt.timedelta,
     data: Path | None,
     database_url: str,
+    account: str,
     host_only: bool,
 ) -> None:
     """Tell what is wrong and what to do: the worst first, a line each, with what would put it right.
@@ -83,7 +91,9 @@ def cli(
 
         asyncio.run(examine_host(settings, diagnosis))
     if not host_only:
-        _ask(kubeconfig, settings, namespace, patience, diagnosis)
+        file = _kubeconfig(kubeconfig, settings, diagnosis)
+        if file is not None:
+            asyncio.run(examine_server(file, namespace, patience, diagnosis, definitions=_definitions, account=account))
     for line in lines(diagnosis) if output == "text" else [document(diagnosis)]:
         click.echo(line)
     sys.exit(exit_code(diagnosis))
@@ -96,19 +106,22 @@ def _keeps_something(data: Path) -> bool:
         return False
 
 
-def _ask(
-    kubeconfig: Path | None, settings: Settings, namespace: str, patience: dt.timedelta, diagnosis: Diagnosis
-) -> None:
-    """Look at the server that a kubeconfig names; of a machine with a server and no other kubeconfig at that one."""
+def _kubeconfig(given: Path | None, settings: Settings, diagnosis: Diagnosis) -> Path | None:
+    """Return the kubeconfig of the server to be asked; of a machine with a server and no other kubeconfig that one's."""
     own = settings.data / "kubeconfig"
     try:
-        file = kubeconfig or usual_kubeconfig()
+        return given or usual_kubeconfig()
     except CommandFailed as error:
         if not own.is_file():
             diagnosis.cannot_look(f"the server: {error}")
-            return
-        file = own
-    asyncio.run(examine_server(file, namespace, patience, diagnosis))
+            return None
+        return own
+
+
+def _definitions() -> Iterable[dict[str, Any]]:
+    from apiserver.resources.custom.own import own_definitions  # half a second, for clusters alone
+
+    return own_definitions().values()
 
 
 def _settings(given: dict[str, Any]) -> Settings:

@@ -135,7 +135,7 @@ async def _examine_database(settings: Settings, diagnosis: Diagnosis, *, postgre
     diagnosis.add("database", _of_schema(name, schema))
     if schema is None or _major(schema) > _major(REVISION):
         return
-    key = list(_of_key(settings.secret_key))
+    key = list(_of_key(settings.secret_key))  # one that is missing matters only if something was sealed under it
     diagnosis.add("keys", key)
     if not key:
         await _examine_contents(settings, name, diagnosis)
@@ -165,17 +165,24 @@ def _major(schema: str) -> int:
 
 
 def _of_key(path: Path) -> Iterator[Finding]:
-    """Find that the key for Secrets cannot be used; one that is missing is not made."""
+    """Find that the key for Secrets is there and cannot be used."""
     name = f"Key {path}"
     if not path.is_file():
-        fix = "put the file back from a backup: without it the Secrets of repositories cannot be read, and have to be made again"
-        yield Finding(Severity.ERROR, name, "the key for Secrets is missing", fix)
         return
     try:
         load_or_create_key(path)
     except (ValueError, OSError) as error:
         fix = f"chmod 600 {path} and see that it is the server's file; else put it back from a backup"
         yield Finding(Severity.ERROR, name, f"the key for Secrets cannot be used: {error}", fix)
+
+
+def _of_sealed(name: str, key: Path, error: SealBroken) -> Finding:
+    """Tell that Secrets cannot be opened with the key that is there, or is not."""
+    if not key.is_file():
+        fix = "put the file back from a backup: without it the Secrets of repositories cannot be read, and have to be made again"
+        return Finding(Severity.ERROR, f"Key {key}", "the key for Secrets is missing", fix)
+    fix = f"put the key back that was used: {key} is another one (replicas share one); or make the Secrets again"
+    return Finding(Severity.ERROR, name, str(error), fix)
 
 
 async def _examine_contents(settings: Settings, name: str, diagnosis: Diagnosis) -> None:
@@ -187,8 +194,7 @@ async def _examine_contents(settings: Settings, name: str, diagnosis: Diagnosis)
                 store.register(SECRETS, lambda _body: ({}, ()), sealed=True)
                 await store.start()
         except SealBroken as error:
-            fix = f"put the key back that was used: {settings.secret_key} is another one; or make the Secrets again"
-            diagnosis.add("keys", [Finding(Severity.ERROR, name, str(error), fix)])
+            diagnosis.add("keys", [_of_sealed(name, settings.secret_key, error)])
             return
         except (StoreUnavailable, TimeoutError, OSError) as error:
             why = str(error) or f"no answer within {WAIT_SECONDS:g} s"

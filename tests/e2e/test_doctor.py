@@ -249,3 +249,36 @@ def test_a_database_that_is_another_process(files: Path, postgres_server: str) -
     assert "ERROR    Database PostgreSQL: cannot be read: " in away.stdout
     assert "see that PostgreSQL runs" in away.stdout
     assert "secret" not in away.stdout + away.stderr
+
+
+def test_a_replica_whose_key_is_another_one(postgres_server: str, tmp_path: Path) -> None:
+    database = new_postgres(postgres_server)
+    server = PorchProcess(tmp_path / "first", environment={"PORCH_DATABASE_URL": database})
+    server.start()
+    Kubectl(server.kubeconfig).ok("create", "secret", "generic", "login", "--from-literal=password=x")
+    server.stop()
+    second = tmp_path / "second"
+    second.mkdir(mode=0o700)
+
+    keyless = doctor("--host-only", "--data", str(second), "--database-url", database, home=tmp_path)
+    assert (keyless.returncode, "the key for Secrets is missing" in keyless.stdout) == (1, True), keyless.stdout
+
+    (second / "secret.key").write_bytes(bytes(reversed((server.data / "secret.key").read_bytes())))
+    (second / "secret.key").chmod(0o600)
+    other = doctor("--host-only", "--data", str(second), "--database-url", database, home=tmp_path)
+    assert (other.returncode, "replicas share one" in other.stdout) == (1, True), other.stdout
+
+    (second / "secret.key").write_bytes((server.data / "secret.key").read_bytes())
+    same = doctor("--host-only", "--data", str(second), "--database-url", database, home=tmp_path)
+    assert (worse_than_notes(same), same.returncode) == (["Nothing is wrong."], 0), same.stderr
+
+
+def test_a_database_without_secrets_needs_no_key(postgres_server: str, tmp_path: Path) -> None:
+    """As that of servers in a cluster, whose Secrets are the cluster's."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+
+    done = doctor("--host-only", "--data", str(data), "--database-url", new_postgres(postgres_server), home=tmp_path)
+
+    assert (worse_than_notes(done), done.returncode) == (["Nothing is wrong."], 0), done.stdout + done.stderr
+    assert not (data / "secret.key").exists(), "the doctor makes none"

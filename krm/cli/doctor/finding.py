@@ -58,8 +58,9 @@ class Diagnosis:
                 self.left_out[check] += 1
 
     def cannot_look(self, at: str) -> None:
-        """Take that something could not be looked at."""
-        self.not_looked_at.append(at)
+        """Take that something could not be looked at; what is told twice is kept once."""
+        if at not in self.not_looked_at:
+            self.not_looked_at.append(at)
 
     @property
     def sorted(self) -> list[Finding]:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from krm.cli.cluster import namespace_of
-from krm.cli.doctor import objects, rights, server
-from krm.cli.doctor.finding import Diagnosis, Finding, Severity
+from krm.cli.doctor import objects, registration, rights, server
+from krm.cli.doctor.cluster_looking import ClusterExamination, Definitions, is_cluster
+from krm.cli.doctor.finding import Diagnosis, Finding, Severity, reference
 from krm.client.client import KubeClient
 from krm.client.connection import Answer, Connection, open_connection
 from krm.client.errors import NoAnswer
 from krm.client.kubeconfig import BadKubeconfig, read_access
 from krm.client.resources import (
-    API_SERVICES,
     LEASES,
     PACKAGE_REVISIONS,
     PACKAGE_VARIANT_SETS,
@@ -27,25 +27,43 @@ from krm.client.resources import (
     REPOSITORIES,
     Resource,
 )
-from krm.meta.errors import Forbidden, NotFound, StatusError, Unauthorized
+from krm.meta.errors import Forbidden, StatusError, Unauthorized
 
 Json = dict[str, Any]
 Check = Callable[[Json, dt.datetime], Iterable[Finding]]
 
-API_SERVICE: Final = "v1alpha1.porch.kpt.dev"
 LEASE_NAMES: Final = ("porch-controllers", "porch-approval")
+OF_VARIANTS: Final = LEASE_NAMES[0]
 UNFINISHED: Final = ("Draft", "Proposed", "DeletionProposed")
 """Lifecycles of package revisions that are looked at: published ones are the many, and wait for nothing."""
+SHOWN: Final = 3
+"""Variants and sets that are named as what controllers would have to do."""
 PROBE_SECONDS: Final = 15.0
 RENEW: Final = "get a new kubeconfig: porch issue USER, or of a cluster as its administrator says"
 
 
 class ServerExamination:
-    """One look at a server; ``namespace`` limits it, empty stands for all that the caller may see."""
+    """One look at a server; ``namespace`` limits it, empty stands for all that the caller may see.
 
-    def __init__(self, kubeconfig: Path | None, namespace: str, patience: dt.timedelta, diagnosis: Diagnosis) -> None:
+    ``definitions`` and ``account`` are for a cluster: see :class:`ClusterExamination`.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Path | None,
+        namespace: str,
+        patience: dt.timedelta,
+        diagnosis: Diagnosis,
+        definitions: Definitions,
+        account: str,
+    ) -> None:
         self._kubeconfig, self._namespace, self._patience = kubeconfig, namespace, patience
+        self._definitions, self._account = definitions, account
         self._found = diagnosis
+        self._secrets: set[tuple[str, str]] = set()
+        """Namespace and name of those that Repositories name."""
+        self._work: list[str] = []
+        """Variants and sets that were seen, the first of them."""
         self._now = dt.datetime.now(dt.UTC)
         """By the server's clock, once it is known: the ages of objects are told by that."""
         self._address = ""
@@ -65,7 +83,7 @@ class ServerExamination:
         async with open_connection(self._kubeconfig, agent="porch-doctor") as connection:
             try:
                 await self._server(connection)
-                await self._objects(KubeClient(connection))
+                await self._examine(connection, KubeClient(connection))
             except NoAnswer as error:
                 fix = "see that the server runs, and that the kubeconfig has its address and its CA"
                 self._found.add("server", [Finding(Severity.ERROR, self._address, f"does not answer: {error}", fix)])
@@ -105,8 +123,16 @@ class ServerExamination:
 
     # --- what is on it ------------------------------------------------------------------------------
 
-    async def _objects(self, client: KubeClient) -> None:
-        await self._api_service(client)
+    async def _examine(self, connection: Connection, client: KubeClient) -> None:
+        if not await is_cluster(connection):
+            await self._objects(client, in_cluster=False)
+            return
+        cluster = ClusterExamination(client, self._found, self._now, self._definitions, self._account)
+        await cluster.registration(connection, self._address)
+        await self._objects(client, in_cluster=True)
+        await cluster.secrets(self._secrets)
+
+    async def _objects(self, client: KubeClient, *, in_cluster: bool) -> None:
         revision = partial(objects.of_revision, patience=self._patience)
         kinds: tuple[tuple[Resource, Check, str], ...] = (
             (REPOSITORIES, objects.of_repository, ""),
@@ -116,15 +142,8 @@ class ServerExamination:
         )
         for resource, check, fields in kinds:
             await self._kind(client, resource, check, fields)
-        await self._leases(client)
+        await self._leases(client, in_cluster=in_cluster)
         await self._rights(client)
-
-    async def _api_service(self, client: KubeClient) -> None:
-        try:
-            body = await client.get(API_SERVICES, None, API_SERVICE)
-        except (NotFound, Forbidden):  # a standalone server has none
-            return
-        self._found.add("APIService", server.of_api_service(body, self._now))
 
     async def _kind(self, client: KubeClient, resource: Resource, check: Check, fields: str) -> None:
         """Look at all objects of a kind where the caller may, a page at a time."""
@@ -134,6 +153,7 @@ class ServerExamination:
                 for body in page.items:
                     named = {"kind": resource.kind, **body}
                     self._found.add(resource.plural, check(named, self._now))
+                    self._take_down(resource, named)
         except Forbidden as error:
             if namespace is None and self._may_list_all:
                 self._narrow()
@@ -145,14 +165,26 @@ class ServerExamination:
         except StatusError as error:
             self._found.cannot_look(f"{resource.plural}: {error.message}")
 
-    async def _leases(self, client: KubeClient) -> None:
+    def _take_down(self, resource: Resource, body: Json) -> None:
+        """Note what other checks ask for."""
+        if resource is REPOSITORIES and (name := objects.secret_of(body)):
+            self._secrets.add((str(body["metadata"].get("namespace") or ""), name))
+        elif resource in (PACKAGE_VARIANTS, PACKAGE_VARIANT_SETS) and len(self._work) < SHOWN:
+            self._work.append(reference(body))
+
+    async def _leases(self, client: KubeClient, *, in_cluster: bool) -> None:
         """Look whether controllers work, in whatever namespace their Leases are."""
+        seen: set[str] = set()
         try:
             for name in LEASE_NAMES:
                 async for page in client.list(LEASES, None, field_selector=f"metadata.name={name}"):
                     for body in page.items:
                         named = {"kind": LEASES.kind, **body}
-                        self._found.add("controllers", objects.of_lease(named, self._now))
+                        seen.add(name)
+                        is_wanted = bool(self._work) and name == OF_VARIANTS
+                        self._found.add("controllers", objects.of_lease(named, self._now, is_wanted=is_wanted))
+            if in_cluster and OF_VARIANTS not in seen:  # standalone they run without one, too
+                self._found.add("controllers", registration.of_absent_leader(self._work))
         except Forbidden:
             fix = "ask somebody who may read Leases whether the controllers run"
             self._found.add("controllers", [Finding(Severity.NOTE, "You", "may not see who runs the controllers", fix)])
@@ -184,12 +216,20 @@ def _git_version(text: str) -> str:
     return rest.partition('"')[2].partition('"')[0]
 
 
-async def examine_server(kubeconfig: Path | None, namespace: str, patience: dt.timedelta, diagnosis: Diagnosis) -> None:
+async def examine_server(
+    kubeconfig: Path | None,
+    namespace: str,
+    patience: dt.timedelta,
+    diagnosis: Diagnosis,
+    *,
+    definitions: Definitions,
+    account: str = "",
+) -> None:
     """Look at the server of a kubeconfig; what is found is added to ``diagnosis``.
 
     A kubeconfig that cannot be used is something that could not be looked at, too.
     """
     try:
-        await ServerExamination(kubeconfig, namespace, patience, diagnosis).run()
+        await ServerExamination(kubeconfig, namespace, patience, diagnosis, definitions, account).run()
     except (BadKubeconfig, OSError) as error:
         diagnosis.cannot_look(f"the server: {error}")

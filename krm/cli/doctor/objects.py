@@ -47,6 +47,16 @@ def of_repository(body: Json, now: dt.datetime) -> Iterator[Finding]:
         yield _told(Severity.ERROR, name, "takes no pushes", writable, now, fix)
 
 
+def secret_of(body: Json) -> str:
+    """Return the name of the Secret that a Repository names, empty where it names none."""
+    spec = body.get("spec") or {}
+    for source in ("git", "oci"):
+        secret = (spec.get(source) or {}).get("secretRef") or {}
+        if secret.get("name"):
+            return str(secret["name"])
+    return ""
+
+
 # --- package revisions ------------------------------------------------------------------------------
 
 
@@ -135,8 +145,11 @@ def _is_paused(body: Json) -> bool:
 # --- controllers ------------------------------------------------------------------------------------
 
 
-def of_lease(body: Json, now: dt.datetime) -> Iterator[Finding]:
-    """Find that the holder of a controllers' Lease has stopped without letting go of it."""
+def of_lease(body: Json, now: dt.datetime, *, is_wanted: bool = False) -> Iterator[Finding]:
+    """Find that nobody holds a controllers' Lease, or that its holder has stopped without letting go of it.
+
+    ``is_wanted``: there is work for whoever should hold it.
+    """
     spec, name = body.get("spec") or {}, reference(body)
     holder, renewed = spec.get("holderIdentity"), str(spec.get("renewTime") or "")
     if ((body.get("metadata") or {}).get("annotations") or {}).get(PAUSED) == "true":
@@ -144,7 +157,8 @@ def of_lease(body: Json, now: dt.datetime) -> Iterator[Finding]:
         yield Finding(Severity.WARNING, name, "its controller is stopped by an annotation", fix)
     if not holder:
         fix = "start it if it is wanted: porch controllers, or porch serve --controllers"
-        yield Finding(Severity.NOTE, name, "nobody holds it: this controller does not run", fix)
+        severity = Severity.ERROR if is_wanted else Severity.NOTE
+        yield Finding(severity, name, "nobody holds it: this controller does not run", fix)
         return
     allowed = dt.timedelta(seconds=float(spec.get("leaseDurationSeconds") or 0) * 2)
     if age(renewed, now) > allowed:

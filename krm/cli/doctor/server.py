@@ -8,19 +8,17 @@ import datetime as dt
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cryptography import x509
 
-from krm.cli.doctor.finding import Finding, Severity, age, span
+from krm.cli.doctor.finding import Finding, Severity, span
 from krm.client.connection import Answer
 from krm.version import porch_version
-
-Json = dict[str, Any]
 
 EXPIRES_SOON: Final = dt.timedelta(days=30)
 """A certificate has to be replaced before it ends, and people need time for it."""
@@ -113,18 +111,6 @@ def of_figures(address: str, text: str) -> Iterator[Finding]:
         problem = f"{drafts} saved drafts are not in Git yet, the first for {span(dt.timedelta(seconds=oldest))}"
         fix = "see which Repositories are not Ready or take no pushes; until then the drafts are only in the database: back it up"
         yield Finding(Severity.WARNING, address, problem, fix)
-
-
-def of_api_service(body: Json, now: dt.datetime) -> Iterator[Finding]:
-    """Find that the cluster does not hand requests on to Porch."""
-    conditions = (body.get("status") or {}).get("conditions") or ()
-    available: Mapping[str, Any] = next((one for one in conditions if one.get("type") == "Available"), {})
-    if available.get("status") != "True":
-        since = str(available.get("lastTransitionTime") or "")
-        why = f"{available.get('reason', 'Unknown')}: {available.get('message', 'nobody has looked at it')}"
-        fix = "see that the Service has ready endpoints and that caBundle is of the CA that issued the server's certificate"
-        name = f"APIService {(body.get('metadata') or {}).get('name', '')}"
-        yield Finding(Severity.ERROR, name, f"not Available for {span(age(since, now))}: {why}", fix, since)
 
 
 async def kubectl_version() -> str:

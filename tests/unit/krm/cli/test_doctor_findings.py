@@ -1,5 +1,6 @@
 """What the doctor finds in objects and answers, as a table: the severity, and words of what is wrong and what would fix it."""
 
+import base64
 import datetime as dt
 import json
 from typing import Any
@@ -9,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from krm.cli.doctor import objects, server
+from krm.cli.doctor import objects, registration, server
 from krm.cli.doctor.finding import MOST, Diagnosis, Finding, Severity, span
 from krm.cli.doctor.printing import EXIT_FINDINGS, EXIT_HEALTHY, EXIT_NOT_LOOKED, document, exit_code, lines
 from krm.client.connection import Answer
@@ -253,7 +254,92 @@ def test_another_version_of_porch() -> None:
     ids=["available", "no endpoints", "new"],
 )
 def test_api_services(conditions: list[Json], told: list[tuple[str, str]]) -> None:
-    assert found([*server.of_api_service(body("APIService", *conditions), NOW)]) == told
+    assert found([*registration.of_api_service(body("APIService", *conditions), NOW)]) == told
+
+
+def api_service(**spec: Any) -> Json:
+    return body("APIService", condition("Available", "True"), spec=spec)
+
+
+def authorities(*ends: int) -> str:
+    made = (certificate(NOW - dt.timedelta(days=9), NOW + dt.timedelta(days=days)) for days in ends)
+    bundle = b"".join(x509.load_der_x509_certificate(one).public_bytes(serialization.Encoding.PEM) for one in made)
+    return base64.b64encode(bundle).decode()
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({}, []),
+        ({"caBundle": "####"}, [("error", "its caBundle holds no certificates")]),
+        ({"caBundle": base64.b64encode(b"nonsense").decode()}, [("error", "its caBundle holds no certificates")]),
+        ({"caBundle": authorities(-3, 90)}, []),
+        ({"caBundle": authorities(-3)}, [("error", "expired 3d ago")]),
+        ({"insecureSkipTLSVerify": True}, [("warning", "kube-apiserver takes anybody for the server")]),
+    ],
+)
+def test_what_kube_apiserver_is_to_trust(spec: Json, told: list[tuple[str, str]]) -> None:
+    assert found([*registration.of_api_service(api_service(**spec), NOW)]) == told
+
+
+def test_refusals_count_only_where_the_service_is_available() -> None:
+    refused = "requests are not handed on: x509"
+    (told,) = registration.of_refusal(api_service(), "x509")
+    assert refused in told.problem
+    away = body("APIService", condition("Available", "False"))
+    assert [*registration.of_refusal(away, "x509")] == [], "that is told already"
+
+
+def definition(*versions: Json, established: str = "True") -> Json:
+    return body(
+        "CustomResourceDefinition",
+        condition("Established", established, message="no names"),
+        spec={"versions": list(versions)},
+    )
+
+
+def version(name: str, schema: Json, *, served: bool = True) -> Json:
+    return {"name": name, "served": served, "schema": {"openAPIV3Schema": schema}}
+
+
+def fields(**properties: Json) -> Json:
+    return {"properties": properties}
+
+
+ITEMS = fields(spec=fields(a={}, b={"items": fields(c={}, d={})}))
+
+
+@pytest.mark.parametrize(
+    ("installed", "told"),
+    [
+        (None, ["is missing"]),
+        (definition(version("v1", ITEMS)), []),
+        (definition(version("v1", fields(spec=fields(a={}, b={"items": fields(c={})})))), ["v1 lacks .spec.b[].d"]),
+        (definition(version("v1", fields(spec=fields(b={"items": ITEMS})))), ["v1 lacks .spec.a, .spec.b[].c"]),
+        (definition(version("v1", {"x-kubernetes-preserve-unknown-fields": True})), []),
+        (definition(version("v0", ITEMS)), ["does not serve v1"]),
+        (definition(version("v1", ITEMS, served=False)), ["does not serve v1"]),
+        (definition(version("v1", ITEMS), established="False"), ["is not served: no names"]),
+    ],
+)
+def test_definitions_are_compared_with_ours(installed: Json | None, told: list[str]) -> None:
+    ours = {
+        "metadata": {"name": "ones"},
+        "spec": definition(version("v1", ITEMS), version("v0", {}, served=False))["spec"],
+    }
+
+    problems = [one.problem for one in registration.of_definition(ours, installed)]
+
+    assert len(problems) == len(told)
+    assert all(part in problem for part, problem in zip(told, problems, strict=True)), problems
+
+
+def test_a_lease_that_nobody_holds_matters_where_there_is_work() -> None:
+    free = {"kind": "Lease", "metadata": {"name": "porch-controllers"}, "spec": {}}
+
+    assert [one.severity for one in objects.of_lease(free, NOW)] == [Severity.NOTE]
+    assert [one.severity for one in objects.of_lease(free, NOW, is_wanted=True)] == [Severity.ERROR]
+    assert [*registration.of_absent_leader([])] == []
 
 
 # --- what is printed --------------------------------------------------------------------------------
