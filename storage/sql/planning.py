@@ -140,20 +140,37 @@ KIND_NUMBERS: Mapping[GitKind, int] = {"commit": 1, "tree": 2, "blob": 3, "tag":
 
 
 def outbox_steps(changes: Iterable[OutboxChange], version: int) -> list[OutboxStep]:
-    """Turn outbox changes into statements to run in order; ``version`` marks the parcels they touch."""
+    """Turn outbox changes into statements to run in order; ``version`` marks the parcels they touch.
+
+    Changes of different parcels share their statements, because on PostgreSQL each is a round trip under the write lock.
+    """
     steps: list[OutboxStep] = []
+    together: dict[tuple[str, str], OutboxChange] = {}
+    for change in changes:
+        parcel = change.repository, change.revision
+        if parcel in together:
+            steps += _steps_together(together.values(), version)
+            together = {}
+        together[parcel] = change
+    return steps + _steps_together(together.values(), version)
+
+
+def _steps_together(changes: Iterable[OutboxChange], version: int) -> list[OutboxStep]:
+    """Return the statements for changes of which no two are of one parcel."""
+    dropped: list[Row] = []
+    heads: list[Row] = []
+    objects: list[Row] = []
     for change in changes:
         parcel = {"repository": change.repository, "revision": change.revision}
         if change.drop:
-            steps.append(OutboxStep("drop_parcel", [parcel]))
+            dropped.append(parcel)
         if change.seen is None and not change.objects:
             continue
-        head = parcel | {"oid": "", "kind": 0, "version": version, "data": orjson.dumps(dict(change.seen or {}))}
-        steps.append(OutboxStep("touch_parcel", [head]))
-        if change.objects:
-            rows = [
-                parcel | {"oid": one.oid, "kind": KIND_NUMBERS[one.kind], "version": version, "data": one.data}
-                for one in change.objects
-            ]
-            steps.append(OutboxStep("put_object", rows))
-    return steps
+        seen = orjson.dumps(dict(change.seen or {}))
+        heads.append(parcel | {"oid": "", "kind": 0, "version": version, "data": seen})
+        objects += [
+            parcel | {"oid": one.oid, "kind": KIND_NUMBERS[one.kind], "version": version, "data": one.data}
+            for one in change.objects
+        ]
+    steps = [OutboxStep("drop_parcel", dropped), OutboxStep("touch_parcel", heads), OutboxStep("put_object", objects)]
+    return [step for step in steps if step.rows]
