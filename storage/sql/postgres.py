@@ -128,10 +128,11 @@ class PostgresDatabase:
 
     async def marks(self) -> Marks:
         """Return the newest and the compacted revision."""
+        seen = self._lineage.newest
         newest, compacted, incarnation = (await self._select(self._sql.marks))[0]
         head = max(newest, compacted)
         try:
-            self._lineage.require(head)
+            self._lineage.require(head, seen)
         except StoreUnavailable:
             await self._leave_readers()
             raise
@@ -258,8 +259,9 @@ class PostgresDatabase:
             heads = {key: NEVER if row[0] is None else rows.head(row) for key, row in zip(keys, found, strict=True)}
         epochs = await self._epochs(connection, batch)
         marks = self._sql.marks
+        seen = self._lineage.newest
         newest, compacted, _ = (await connection.fetch(marks.sql, *marks.bind()))[0]
-        self._lineage.require(max(newest, compacted))
+        self._lineage.require(max(newest, compacted), seen)
         return plan(batch, heads, max(newest, compacted), time.time_ns() // 1_000_000, epochs)
 
     async def _epochs(self, connection: Any, batch: Sequence[Transaction]) -> Mapping[str, int]:

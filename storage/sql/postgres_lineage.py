@@ -25,15 +25,15 @@ class Lineage:
         """Take a revision for final."""
         self.newest = max(self.newest, newest)
 
-    def require(self, newest: int) -> None:
-        """Refuse a server whose log ends before what was seen.
+    def require(self, newest: int, seen: int) -> None:
+        """Refuse a server whose log ends before what was ``seen`` when it was asked: more may be final by the time it has answered.
 
         Raises:
             StoreUnavailable: it does.
         """
-        if newest < self.newest:
+        if newest < seen:
             raise StoreUnavailable(
-                f"the database ends at revision {newest} and has been at {self.newest}: it was replaced by an older state; "
+                f"the database ends at revision {newest} and has been at {seen}: it was replaced by an older state; "
                 "restore it as the guide for backups says, then start this server again"
             )
 

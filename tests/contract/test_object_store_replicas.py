@@ -17,6 +17,7 @@ from object_store_cases import (
 )
 
 from storage.interfaces import Event, ListQuery, StaleWrite, StoreUnavailable, Watch
+from storage.watchcache.store import WatchedStore
 
 
 @pytest.fixture
@@ -159,3 +160,20 @@ async def test_a_writer_that_holds_the_lock_too_long_makes_others_say_so(
         await holder.close()
 
         assert len(await store.write([create("a")])) == 1
+
+
+async def test_reads_while_much_is_written_are_never_taken_for_reads_of_an_older_state(url: str) -> None:
+    async with open_store(url) as store, asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(_write_many(store))
+
+        async def read() -> None:
+            while not writing.done():
+                await store.get_fresh(key("n0"))
+
+        for _ in range(8):
+            tasks.create_task(read())
+
+
+async def _write_many(store: WatchedStore) -> None:
+    for number in range(300):
+        await store.write([create(f"n{number}-{part}") for part in range(3)])
