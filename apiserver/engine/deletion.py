@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 from apiserver.engine.package_index import PACKAGE
+from apiserver.engine.push_jobs import RefView
 from apiserver.engine.recording import Recorder, is_placeholder
 from apiserver.engine.registered import RegisteredRepository
-from apiserver.engine.remote_queue import RefView
 from apiserver.engine.revision_body import revision_name_of
 from apiserver.engine.tree_changes import author_of
 from storage.bodies import decode

@@ -9,9 +9,9 @@ from typing import Any
 
 from apiserver.engine.claims import Claims
 from apiserver.engine.package_index import COMMIT, LIFECYCLE, PACKAGE, REVISION, WORKSPACE
+from apiserver.engine.push_jobs import RefView
 from apiserver.engine.recording import Recorder, key_of
 from apiserver.engine.registered import RegisteredRepository
-from apiserver.engine.remote_queue import RefView
 from apiserver.engine.revision_body import self_commit
 from apiserver.engine.terminating_namespaces import is_terminating
 from apiserver.engine.tree_changes import author_of

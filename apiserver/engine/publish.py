@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.engine.package_index import COMMIT, LIFECYCLE
+from apiserver.engine.push_jobs import RefView
 from apiserver.engine.recording import Recorder
 from apiserver.engine.registered import RegisteredRepository
-from apiserver.engine.remote_queue import REVISIONS, RefView
+from apiserver.engine.remote_queue import REVISIONS
 from apiserver.engine.tree_changes import Together, author_of, package_tree
 from apiserver.rules.lifecycle import Lifecycle
 from krm.api.revision_name import RevisionName

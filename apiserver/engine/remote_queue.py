@@ -10,20 +10,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 from opentelemetry.trace import SpanContext
 
 from apiserver.engine.engine_metrics import EngineMetrics
 from apiserver.engine.log_context import enter_background
+from apiserver.engine.push_jobs import PushJob, RefView
 from apiserver.engine.push_outcomes import not_begun, unavailable, unrecorded
 from apiserver.engine.push_refusals import PushRefusals, refusal
 from apiserver.engine.registered import RegisteredRepository
 from krm.meta.errors import Conflict, InternalError, NotFound, ResourceName, ServiceUnavailable, StatusError
-from storage.git.clone import RefUpdate
 from storage.git.errors import AuthenticationFailed, GitError, PushRejected, RefMoved, RemoteUnavailable
-from storage.git.objects import GitObject
 from storage.git.remote import Remote
 from storage.interfaces import StoreUnavailable
 from storage.spans import here, span
@@ -37,56 +35,6 @@ MAX_ATTEMPTS = 6
 """Plans of one batch before giving up; each follows a sync, so only a remote that moves all the time gets there."""
 RETRY_SECONDS = (0.2, 0.4)
 """Pauses before a push is tried again that the remote could not take just now (``porch-api.md`` 6.5: three attempts)."""
-
-
-class RefView:
-    """The refs and objects that one push is planned on; a working copy, thrown away on failure."""
-
-    def __init__(self, repository: RegisteredRepository) -> None:
-        self.repository = repository
-        self.known = repository.clone.refs
-        self._wanted: dict[str, str | None] = {}
-        self._new: dict[str, GitObject] = {}
-
-    def get(self, ref: str) -> str | None:
-        """Return where a ref will be after what is planned so far."""
-        return self._wanted[ref] if ref in self._wanted else self.known.get(ref)
-
-    def read(self, oid: str) -> GitObject:
-        """Read an object, planned ones included (makes the view an ``ObjectSource``)."""
-        planned = self._new.get(oid)
-        return planned if planned is not None else self.repository.objects.read(oid)
-
-    def add(self, refs: dict[str, str | None], objects: Sequence[GitObject]) -> None:
-        """Plan ref moves together with the objects they need."""
-        self._wanted.update(refs)
-        self._new.update((obj.oid, obj) for obj in objects)
-
-    def updates(self) -> list[RefUpdate]:
-        """Return the commands of the push; a ref that ends where it began needs none."""
-        return [
-            RefUpdate(ref, self.known.get(ref), new) for ref, new in self._wanted.items() if self.known.get(ref) != new
-        ]
-
-    def objects(self) -> list[GitObject]:
-        """Return the objects that the push carries."""
-        return list(self._new.values())
-
-
-class PushJob(Protocol):
-    """Something that moves refs. ``plan`` runs in a Git thread, ``settle`` in the event loop after the push."""
-
-    name: str
-    package: str
-    """Jobs of one package are recorded one after the other."""
-
-    def plan(self, view: RefView) -> None:
-        """Add the job's refs and objects to the view; raise a StatusError to leave the batch alone."""
-        ...
-
-    async def settle(self) -> None:
-        """Record the success; the remote has it."""
-        ...
 
 
 @dataclass(slots=True, eq=False)

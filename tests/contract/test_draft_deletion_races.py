@@ -10,8 +10,8 @@ import pytest
 from engine_fixture import SLOW, Engine, eventually, git, new_remote, running_engine
 
 from apiserver.engine.drafts import DraftJob
+from apiserver.engine.push_jobs import RefView
 from apiserver.engine.recording import Recorder
-from apiserver.engine.remote_queue import RefView
 from krm.meta.errors import Conflict
 from storage.bodies import decode, encode_body
 from storage.git.clone import Clone

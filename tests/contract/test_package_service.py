@@ -14,7 +14,7 @@ from apiserver.engine import draft_pushing
 from apiserver.engine.draft_pushing import DraftPusher
 from apiserver.engine.drafts import DraftJob
 from apiserver.engine.publish import PublishJob
-from apiserver.engine.remote_queue import RefView
+from apiserver.engine.push_jobs import RefView
 from apiserver.engine.repositories import RESOURCE, Held
 from apiserver.rules.lifecycle import Door
 from krm.meta.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
