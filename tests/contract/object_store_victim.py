@@ -6,7 +6,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from object_store_cases import create, open_store, update  # noqa: E402  (the tests' folder is on the path only now)
+import structlog  # noqa: E402  (the tests' folder is on the path only now)
+from object_store_cases import create, open_store, update  # noqa: E402
 
 from storage.outbox import GitObject, OutboxChange  # noqa: E402
 
@@ -31,4 +32,6 @@ async def main(target: str) -> None:
         await asyncio.gather(*[work(worker) for worker in range(4)])
 
 
+# What is acknowledged is all that is read from the other stream.
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 asyncio.run(main(sys.argv[1]))
