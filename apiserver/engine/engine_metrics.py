@@ -123,6 +123,10 @@ class EngineMetrics:
 
         return measured
 
+    def synced_without_a_turn(self, seconds: float) -> None:
+        """Measure a sync that found nothing new, and so needed no turn among replicas."""
+        self._sync_seconds.labels("unchanged").observe(seconds)
+
     @contextmanager
     def render(self) -> Iterator[Callable[[bool], None]]:
         """Measure one render; the caller says at its end whether it failed."""

@@ -7,8 +7,9 @@ waited for.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import structlog
@@ -106,9 +107,12 @@ class RemoteQueue:
         Raises:
             GitError: the remote could not be read.
         """
-        if await self._worth_a_turn():
-            async with self._in_turn():
-                await self._look()
+        begun = time.perf_counter()
+        if not await self._worth_a_turn():
+            self._metrics.synced_without_a_turn(time.perf_counter() - begun)
+            return
+        async with self._in_turn():
+            await self._look()
 
     async def _worth_a_turn(self) -> bool:
         """Do what needs no turn among replicas; tell whether the remote has anything that the log may not have.
@@ -123,9 +127,12 @@ class RemoteQueue:
 
     async def _prepare(self) -> None:
         """Before the first push of a process, see what the remote has without keeping other replicas from it."""
-        if not self._repository.synced:
-            with suppress(GitError):  # who has the turn then finds out, too, and tells it
-                await self._worth_a_turn()
+        if self._repository.synced:
+            return
+        try:
+            await self._worth_a_turn()
+        except Exception as error:  # noqa: BLE001 # who has the turn then meets it, too, and tells whoever waits
+            log.info("a remote cannot be read ahead", repository=self._repository.settings.key, problem=str(error))
 
     async def look(self) -> None:
         """Like :meth:`synchronize`; those who ask together share one, begun after they asked.
