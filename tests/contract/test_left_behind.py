@@ -1,6 +1,8 @@
 """A database server that a failover left behind, or that lacks the last commits, is never believed."""
 
 import asyncio
+import socket
+import urllib.parse
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from object_store_cases import RESOURCE, create, key, open_store, update
 from standby_postgres import Standby, either
 
 from storage.interfaces import ListQuery, StoreUnavailable
+from storage.sql import postgres_session
 from storage.sql.migrate import current_revision, upgrade
 from storage.sql.postgres_session import each_host
 from storage.sql.schema import REVISION
@@ -143,6 +146,20 @@ async def test_a_standby_is_not_written_to_nor_read_nor_migrated(standby: Standb
     await asyncio.to_thread(upgrade, backwards)
     assert await asyncio.to_thread(current_revision, backwards) == REVISION
     assert len(each_host(url)) == 2
+
+
+async def test_a_host_that_hangs_costs_its_own_deadline_only(
+    postgres_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_session, "CONNECT_SECONDS", 1.0)
+    there = new_postgres(postgres_server)
+    host = urllib.parse.parse_qs(urllib.parse.urlsplit(there).query)["host"][0]
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and says nothing
+        hosts = {"host": f"127.0.0.1,{host}", "port": f"{silent.getsockname()[1]},5432"}
+        async with open_store(f"{there.partition('?')[0]}?{urllib.parse.urlencode(hosts)}") as store:
+            await store.write([create("a")])
+
+    assert await rows(there) == 1
 
 
 @pytest.mark.parametrize(
