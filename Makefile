@@ -118,10 +118,16 @@ $(BUILD)/helm: tests/tools/helm/go.sum | $(VENV)/bin/python
 	@$(NEED_GO)
 	cd tests/tools/helm && $(GO_BUILD) -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v3/cmd/helm || $(NOT_BUILT)
 
+# Without the discoveries of every cloud it is a third of itself.
+$(BUILD)/promtool: tests/tools/promtool/go.sum | $(VENV)/bin/python
+	@$(NEED_GO)
+	cd tests/tools/promtool && $(GO_BUILD) -tags remove_all_sd -ldflags '-s -w' -o ../../../$@ \
+	  github.com/prometheus/prometheus/cmd/promtool || $(NOT_BUILT)
+
 # Tests of a standalone server that are tests of one behind a kube-apiserver, too, and those that need a cluster in any case.
 THROUGH_AGGREGATOR := $(addprefix tests/e2e/,test_package_life.py test_gates.py porchctl kubectl_checks revision_checks)
 
-test-cluster: $(VENV)/.dev tools $(BUILD)/controlplane $(BUILD)/helm ## a real kube-apiserver with our server behind it; ten minutes, the first build as many more
+test-cluster: $(VENV)/.dev tools $(BUILD)/controlplane $(BUILD)/helm $(BUILD)/promtool ## a real kube-apiserver with our server behind it; ten minutes, the first build as many more
 	$(BIN)/pytest tests/aggregated $(ARGS)
 	$(BIN)/pytest tests/chart $(ARGS)
 	$(BIN)/pytest --cluster $(THROUGH_AGGREGATOR) $(ARGS)

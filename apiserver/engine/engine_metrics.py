@@ -44,6 +44,8 @@ class EngineFigures(NamedTuple):
     draft_bytes: int
     oldest_draft: float
     held_claims: int
+    revision: int
+    """Up to which this server knows the log."""
 
 
 class EngineMetrics:
@@ -179,6 +181,9 @@ class _State(Collector):
             "porch_outbox_oldest_seconds", "Seconds that the first of them waits; 0 when none does.", now.oldest_draft
         )
         yield GaugeMetricFamily("porch_claims_held", "Package revisions that are being written.", now.held_claims)
+        yield GaugeMetricFamily(
+            "porch_log_revision", "The resourceVersion up to which this server knows the database.", now.revision
+        )
 
 
 def _by_label(name: str, what: str, label: str, values: Iterable[str], counts: Mapping[str, int]) -> Metric:

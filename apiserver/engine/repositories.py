@@ -120,7 +120,8 @@ class Repositories:
             states["failing" if held.problem else "ready" if held.repository.synced else "starting"] += 1
             drafts, size = drafts + held.outbox.drafts, size + held.outbox.size
             oldest = max(oldest, held.outbox.waits())
-        return EngineFigures(self._index.lifecycles.copy(), states, drafts, size, oldest, self._claims.count())
+        lifecycles, claims = self._index.lifecycles.copy(), self._claims.count()
+        return EngineFigures(lifecycles, states, drafts, size, oldest, claims, self._store.rv)
 
     def _pushing(self) -> list[str]:
         """Return the repositories whose drafts are about to be pushed from here."""

@@ -76,6 +76,16 @@ SITUATIONS = [
         labels={"job": "porch-server", "pod": "one"},
     ),
     Situation(
+        "PorchReplicaBehind",
+        {
+            f'porch_log_revision{{{SERVER},pod="one"}}': (5000, 9000),
+            f'porch_log_revision{{{SERVER},pod="two"}}': (5000, 5000),
+        },
+        10,
+        "warning",
+        gauge=True,
+    ),
+    Situation(
         "PorchRepositoriesFailing",
         {f'porch_repositories{{{SERVER},state="failing"}}': (0, 2)},
         20,
