@@ -17,7 +17,7 @@ from apiserver.auth.answer_cache import AnswerCache
 from apiserver.auth.authorizer import Decision, denied
 from apiserver.auth.bearer import InvalidToken, TokenIdentity
 from apiserver.auth.identity import MASTERS, user_info
-from apiserver.auth.pace import Pace
+from apiserver.auth.rate_limit import RateLimit
 from apiserver.auth.selector_requirements import selector_requirements
 from apiserver.machinery.request import RequestInfo
 from apiserver.machinery.rest import User
@@ -55,7 +55,7 @@ class ReviewedTokens:
     """Tokens of the cluster: of its service accounts, and of whoever else it knows. A kind of bearer tokens."""
 
     def __init__(self, create: Create) -> None:
-        self._create = _paced(create)
+        self._create = _limited(create)
         self._key = secrets.token_bytes(32)
         self._answers: AnswerCache[bytes, Json] = AnswerCache(seconds=KEPT_SECONDS, size=KEPT_ANSWERS)
 
@@ -92,7 +92,7 @@ class ReviewedAccess:
     """Asks the cluster whether a user may do what a request asks for."""
 
     def __init__(self, create: Create) -> None:
-        self._create = _paced(create)
+        self._create = _limited(create)
         self._answers: AnswerCache[Any, Decision] = AnswerCache(seconds=KEPT_SECONDS, size=KEPT_ANSWERS)
 
     async def authorize(self, user: User, info: RequestInfo) -> str:
@@ -125,11 +125,11 @@ class ReviewedAccess:
         return Decision(allowed, str(status.get("reason") or ""))
 
 
-def _paced(create: Create) -> Create:
-    pace = Pace(QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE)
+def _limited(create: Create) -> Create:
+    limit = RateLimit(QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE)
 
     async def create_in_turn(review: Json) -> Json:
-        await pace.turn()
+        await limit.turn()
         return await create(review)
 
     return create_in_turn

@@ -102,9 +102,9 @@ class SharedServing:
         """
         service = await self._service()
         kept = await self._kept(service)
-        await self._show(kept)
-        if service is not None:
+        if service is not None:  # first, so that what is shown is trusted
             await self._publish(service, kept.bundle)
+        await self._show(kept)
 
     async def _service(self) -> Json | None:
         """Return the APIService, None where there is none yet, or none that we may read: it is told by somebody else, then."""
@@ -153,10 +153,15 @@ class SharedServing:
             return
         version = service["metadata"]["resourceVersion"]
         told = base64.b64encode(bundle).decode("ascii")
-        patch = {"metadata": {"resourceVersion": version}, "spec": {"caBundle": told}}
+        # The two exclude one another, and an APIService of upstream's may have the other one.
+        spec = {"caBundle": told, "insecureSkipTLSVerify": False}
+        patch = {"metadata": {"resourceVersion": version}, "spec": spec}
         try:
             await self._client.patch(API_SERVICES, None, API_SERVICE, patch)
         except Conflict:  # it was changed since it was read, by another server perhaps; the next look will tell
+            return
+        except StatusError as error:  # which keeps nobody from serving
+            log.warning("kube-apiserver is not told of the certificate's authority", error=error.message)
             return
         log.info("kube-apiserver told of the certificate's authority", authorities=bundle.count(b"BEGIN CERTIFICATE"))
 

@@ -10,7 +10,7 @@ import pytest
 from apiserver.auth import reviews
 from apiserver.auth.answer_cache import AnswerCache
 from apiserver.auth.bearer import InvalidToken
-from apiserver.auth.pace import Pace
+from apiserver.auth.rate_limit import RateLimit
 from apiserver.auth.reviews import ReviewedAccess, ReviewedTokens
 from apiserver.machinery.access import AccessDenied
 from apiserver.machinery.request import RequestInfo
@@ -97,17 +97,17 @@ async def test_a_selector_that_cannot_be_read_is_left_to_the_verb() -> None:
     assert cluster.asked[0]["resourceAttributes"].keys() == {"namespace", "verb", "group", "version", "resource"}
 
 
-async def test_a_pace_lets_a_burst_pass_and_then_so_many_a_second() -> None:
+async def test_a_limit_lets_a_burst_pass_and_then_so_many_a_second() -> None:
     now = 0.0
-    pace = Pace(20, 2, clock=lambda: now)
-    waiting = [asyncio.create_task(pace.turn()) for _ in range(4)]
+    limit = RateLimit(20, 2, clock=lambda: now)
+    waiting = [asyncio.create_task(limit.turn()) for _ in range(4)]
     await asyncio.sleep(0)
     assert [one.done() for one in waiting] == [True, True, False, False]
 
     waiting.pop().cancel()
     await asyncio.gather(*waiting)
     now = 0.1  # two have come back, and one of those asked for was never taken
-    next_one = asyncio.create_task(pace.turn())
+    next_one = asyncio.create_task(limit.turn())
     await asyncio.sleep(0)
     assert next_one.done()
 

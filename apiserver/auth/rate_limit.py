@@ -1,11 +1,11 @@
-"""A pace for questions to somebody else: so many a second, and so many at once after a rest."""
+"""A limit on how often somebody else is asked: so many times a second, and so many at once after a rest."""
 
 import asyncio
 import time
 from collections.abc import Callable
 
 
-class Pace:
+class RateLimit:
     """A bucket of ``burst`` turns that fills with ``rate`` a second. For one event loop; ``clock`` tells seconds."""
 
     def __init__(self, rate: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
