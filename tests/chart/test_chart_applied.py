@@ -319,8 +319,6 @@ def test_an_uninstall_leaves_definitions_objects_and_the_volume_and_a_new_releas
     owned = documents(cluster_helm.ok("get", "manifest", RELEASE))
 
     told = cluster_helm.ok("uninstall", RELEASE)
-    # The controller that gathers rules may apply the role once more while it goes; a role alone gives nobody anything.
-    kubectl("delete", "clusterrole", "porch-injectables", "--ignore-not-found")
     left = sorted(f"{one['kind']}/{one['metadata']['name']}" for one in owned if is_there(kubectl, one))
 
     assert "CustomResourceDefinition" in told

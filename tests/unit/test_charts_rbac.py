@@ -58,11 +58,13 @@ def test_controllers_may_do_the_same_in_a_cluster_as_at_the_standalone_server(
 
 
 def test_what_may_be_injected_is_gathered_by_the_same_label() -> None:
-    gathering = role(PORCH, "porch-injectables")
-    (one,) = labelled(PORCH, INJECTABLE)
+    gathering, always = role(PORCH, "porch-injectables"), role(PORCH, "porch-injectable-configmaps")
 
     assert gathering["aggregationRule"] == DEFAULTS["system:porch-injectables"]["aggregationRule"]
-    assert one["rules"] == DEFAULTS["porch-injectable-configmaps"]["rules"]
+    assert always["rules"] == DEFAULTS["porch-injectable-configmaps"]["rules"]
+    assert not labelled(PORCH, INJECTABLE), (
+        "gathered ones would write the gathering role while a release is uninstalled"
+    )
 
 
 @pytest.mark.parametrize("level", ["view", "edit", "admin"])
@@ -103,11 +105,17 @@ def test_every_account_has_exactly_the_roles_of_its_component() -> None:
 
     assert bound == {
         "porch-approval": {"porch-approval", "porch-approval-lease"},
-        "porch-controllers": {"porch-controllers", "porch-controllers-lease", "porch-injectables"},
+        "porch-controllers": {
+            "porch-controllers",
+            "porch-controllers-lease",
+            "porch-injectables",
+            "porch-injectable-configmaps",
+        },
         "porch-server": {
             "porch-server",
             "porch-server-credentials",
             "porch-injectables",
+            "porch-injectable-configmaps",
             "system:auth-delegator",
             "extension-apiserver-authentication-reader",
         },
