@@ -4,20 +4,17 @@ Most fields are typed by the definition of the kind, but injectors take several 
 any JSON in any field gives sentences, never an error. Source: ``variants.md`` 1.2, 6.3 and 6.4; S0, "Basic specification fields".
 """
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from krm.meta.names import dns_label_problem, label_value_problem, qualified_name_problem
-from krm.variants import approval
+from krm.variants import approval, shapes
 from krm.variants.revision_choice import By, InvalidRevision, revision_choice
 from krm.variants.vocabulary import LATEST_LABEL, RESERVED_CONTEXT_KEYS
 
 Json = dict[str, Any]
 Rule = Callable[[Json], Iterator[str]]
 
-MOST_SHOWN: Final = 512
-"""Characters of a value that a sentence repeats."""
 MOST_PROBLEMS: Final = 50
 """Sentences; a variant with more is not better described by more."""
 ADOPTION_POLICIES: Final = ("adoptNone", "adoptExisting")
@@ -63,14 +60,14 @@ def _choice(upstream: Json) -> Iterator[str]:
         invalid = False
     except InvalidRevision:
         revision_is_set = invalid = True
-    yield from _text(workspace, "spec.upstream.workspaceName")
-    yield from _text(tag, "spec.upstream.tag")
+    yield from shapes.text(workspace, "spec.upstream.workspaceName")
+    yield from shapes.text(tag, "spec.upstream.tag")
     if tag and (revision_is_set or workspace):
         yield "spec.upstream.tag must not be combined with revision or workspaceName"
     if isinstance(tag, str) and tag and (problem := dns_label_problem(tag)):
-        yield f"spec.upstream.tag: invalid value {_shown(tag)}: {problem}"
+        yield f"spec.upstream.tag: invalid value {shapes.shown(tag)}: {problem}"
     if invalid:
-        yield f"spec.upstream.revision: invalid value {_shown(written)}"
+        yield f"spec.upstream.revision: invalid value {shapes.shown(written)}"
     if not isinstance(upstream.get("allowDowngrade"), bool | None):
         yield "spec.upstream.allowDowngrade must be true or false"
 
@@ -90,7 +87,7 @@ def _package(value: Json, path: str) -> Iterator[str]:
         if value.get(name) in (None, ""):
             yield f"missing required field {path}.{name}"
         else:
-            yield from _text(value.get(name), f"{path}.{name}")
+            yield from shapes.text(value.get(name), f"{path}.{name}")
 
 
 # --- policies (8 and 9) --------------------------------------------------------------------------
@@ -118,15 +115,15 @@ def _context(spec: Json) -> Iterator[str]:
         yield "spec.packageContext must be an object"
         return
     data, remove = context.get("data"), context.get("removeKeys")
-    yield from _string_map(data, "spec.packageContext.data")
-    yield from _string_list(remove, "spec.packageContext.removeKeys")
+    yield from shapes.string_map(data, "spec.packageContext.data")
+    yield from shapes.string_list(remove, "spec.packageContext.removeKeys")
     for key in RESERVED_CONTEXT_KEYS:
         refusal = f'must not contain the key "{key}"'
         if isinstance(data, dict) and key in data:
-            yield f"spec.packageContext.data: Invalid value: {_shown(data)}: {refusal}"
+            yield f"spec.packageContext.data: Invalid value: {shapes.shown(data)}: {refusal}"
         if isinstance(remove, list):
             for _ in range(remove.count(key)):
-                yield f"spec.packageContext.removeKeys: Invalid value: {_shown(remove)}: {refusal}"
+                yield f"spec.packageContext.removeKeys: Invalid value: {shapes.shown(remove)}: {refusal}"
 
 
 # --- injectors (12) ----------------------------------------------------------------------------------
@@ -138,7 +135,7 @@ def _injectors(spec: Json) -> Iterator[str]:
     if listed is None:
         return
     if not isinstance(listed, list):
-        yield f"spec.injectors: must be a list of selectors, not {_shown(written)}"
+        yield f"spec.injectors: must be a list of selectors, not {shapes.shown(written)}"
         return
     for place, selector in enumerate(listed):
         yield from _injector(selector, f"spec.injectors[{place}]")
@@ -146,12 +143,12 @@ def _injectors(spec: Json) -> Iterator[str]:
 
 def _injector(selector: object, path: str) -> Iterator[str]:
     if not isinstance(selector, dict):
-        yield f"{path}: must be a selector with a name, not {_shown(selector)}"
+        yield f"{path}: must be a selector with a name, not {shapes.shown(selector)}"
         return
     if selector.get("name") in (None, ""):
         yield f"{path}.name must not be empty"
     for part in ("name", "group", "version", "kind"):
-        yield from _text(selector.get(part), f"{path}.{part}")
+        yield from shapes.text(selector.get(part), f"{path}.{part}")
 
 
 # --- pipeline (13 and 14) ----------------------------------------------------------------------------
@@ -182,8 +179,8 @@ def _pipeline(spec: Json) -> Iterator[str]:
 def _functions(functions: list[tuple[str, Json]]) -> Iterator[str]:
     for path, function in functions:
         for part in ("name", "image", "tag", "exec", "configPath"):
-            yield from _text(function.get(part), f"{path}.{part}")
-        yield from _string_map(function.get("configMap"), f"{path}.configMap")
+            yield from shapes.text(function.get(part), f"{path}.{part}")
+        yield from shapes.string_map(function.get("configMap"), f"{path}.configMap")
     for path, function in functions:
         if "." in str(function.get("name") or ""):
             yield f"{path}.name must not contain '.'"
@@ -197,7 +194,7 @@ def _functions(functions: list[tuple[str, Json]]) -> Iterator[str]:
 
 def _metadata(spec: Json) -> Iterator[str]:
     labels, annotations = spec.get("labels"), spec.get("annotations")
-    yield from _string_map(labels, "spec.labels")
+    yield from shapes.string_map(labels, "spec.labels")
     if isinstance(labels, dict):
         if LATEST_LABEL in labels:
             yield f'spec.labels must not contain the key "{LATEST_LABEL}"'
@@ -205,7 +202,7 @@ def _metadata(spec: Json) -> Iterator[str]:
             yield from _named("spec.labels", key, qualified_name_problem(key))
             if isinstance(value, str):
                 yield from _named("spec.labels", key, label_value_problem(value))
-    yield from _string_map(annotations, "spec.annotations")
+    yield from shapes.string_map(annotations, "spec.annotations")
     if isinstance(annotations, dict):
         for key in sorted(annotations):
             yield from _named("spec.annotations", key, qualified_name_problem(key.lower()))
@@ -213,7 +210,7 @@ def _metadata(spec: Json) -> Iterator[str]:
 
 def _named(path: str, key: str, problem: str) -> Iterator[str]:
     if problem:
-        yield f"{path}: {_shown(key)}: {problem}"
+        yield f"{path}: {shapes.shown(key)}: {problem}"
 
 
 # --- between fields, and what is beyond upstream ------------------------------------------------------------
@@ -247,36 +244,3 @@ RULES: Final[tuple[Rule, ...]] = (
     _itself,
     _beyond,
 )
-
-
-# --- shapes --------------------------------------------------------------------------------------------------
-
-
-def _text(value: object, path: str) -> Iterator[str]:
-    if not isinstance(value, str | None):
-        yield f"{path} must be a text, not {_shown(value)}"
-
-
-def _string_map(value: object, path: str) -> Iterator[str]:
-    if value is None:
-        return
-    if not isinstance(value, dict):
-        yield f"{path} must be an object"
-    elif not all(isinstance(each, str) for each in value.values()):
-        yield f"{path} must have texts as values"
-
-
-def _string_list(value: object, path: str) -> Iterator[str]:
-    if value is None:
-        return
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        yield f"{path} must be a list of texts"
-
-
-def _shown(value: object) -> str:
-    """Write a value as compact JSON with sorted keys, shortened where it is long."""
-    try:
-        text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-    except RecursionError:
-        text = f"a {type(value).__name__} that is nested too deeply"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

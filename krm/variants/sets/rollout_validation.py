@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from krm.meta.names import dns_label_problem
-from krm.variants.sets import shapes
+from krm.variants import shapes
 from krm.variants.sets.amounts import Amount, InvalidAmount
 from krm.variants.sets.expressions import VARIABLES
 from krm.variants.sets.guards import DELETE, KEEP

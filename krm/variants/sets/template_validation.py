@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from krm.expressions.cel import CelSyntaxError
-from krm.variants import approval
+from krm.variants import approval, shapes
 from krm.variants.durations import InvalidDuration, read_duration
-from krm.variants.sets import shapes
 from krm.variants.sets.expressions import (
     BEFORE_REPOSITORY,
     VARIABLES,

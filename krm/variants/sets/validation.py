@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
 
+from krm.variants import shapes
 from krm.variants import validation as variant_validation
 from krm.variants.revision_choice import By, InvalidRevision, revision_choice
-from krm.variants.sets import shapes
 from krm.variants.sets.rollout_validation import guard_problems, rollout_expressions, rollout_problems
 from krm.variants.sets.template_validation import (
     Written,

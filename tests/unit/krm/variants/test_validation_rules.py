@@ -7,7 +7,8 @@ from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
-from krm.variants.validation import MOST_PROBLEMS, MOST_SHOWN, problems
+from krm.variants.shapes import MOST_SHOWN
+from krm.variants.validation import MOST_PROBLEMS, problems
 from krm.variants.variant import Variant
 
 Json = dict[str, Any]

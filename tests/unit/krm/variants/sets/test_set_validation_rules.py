@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from set_tables import cases, package_variant_set
 
-from krm.variants.sets.shapes import MOST_SHOWN
 from krm.variants.sets.targets import UnrollError, selected_kinds, target_filter, unroll
 from krm.variants.sets.template import Template
 from krm.variants.sets.validation import (
@@ -18,6 +17,7 @@ from krm.variants.sets.validation import (
     MOST_PROBLEMS,
     problems,
 )
+from krm.variants.shapes import MOST_SHOWN
 
 Json = dict[str, Any]
 COMPLETE: Json = {
