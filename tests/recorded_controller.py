@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from live_controller import LiveController
+from live_controller import TELL_SECONDS, LiveController
 from porch_process import PorchProcess
 from recording_client import Recording, RecordingClient, RecordingConnection, Write
 
@@ -26,10 +26,9 @@ class RecordedController(LiveController):
         return RecordingConnection(inner, self.recording)
 
     async def _work(self) -> None:
-        self._task = asyncio.current_task()
         async with open_connection(self._kubeconfig, agent="porch-controllers") as connection:
             client: KubeClient = RecordingClient(self.connection_over(connection))
-            options = Options(self._metrics, workers=4, namespace=self._namespace)
+            options = Options(self._metrics, workers=4, namespace=self._namespace, tell_seconds=TELL_SECONDS)
             self.controller = package_variant_controller(client, _Silent(), options)
             await self.controller.run()
 
