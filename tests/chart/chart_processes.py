@@ -20,7 +20,7 @@ from eventually import eventually
 from kubectl import Kubectl
 from porch_process import free_port
 
-STOP_SECONDS = 20.0
+STOP_SECONDS = 30.0
 COMMANDS = {"serve": "apiserver", "controllers": "controllers"}
 """A container's first argument → the module that ``porch`` starts for it."""
 WRITABLE = Path("/mnt")
@@ -248,6 +248,7 @@ def released(kubectl: Kubectl, control_plane: ControlPlane, port: int, folder: P
         "PORCH_PORT": str(port),
         "PORCH_METRICS_PORT": str(release.ports["server"]),
         "PORCH_DATA": str(release.seen_data),
+        "PORCH_SHUTDOWN_DELAY": "0",
         "PORCH_TLS_CERT_FILE": str(folder / "tls.crt"),
         "PORCH_TLS_PRIVATE_KEY_FILE": str(folder / "tls.key"),
     }
