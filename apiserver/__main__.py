@@ -63,6 +63,8 @@ def _forward(place: str, name: str, rest: tuple[str, ...]) -> Any:
     module, _, attribute = place.partition(":")
     command: Any = getattr(import_module(module), attribute)
     if place == _SERVER:
+        if name != "serve":  # which says itself what it logs, and how
+            import_module("krm.logs").configure_logging("warning", "console")
         return command(args=[name, *rest], prog_name="porch")
     # Leaving in order ends the functions that run as processes and containers; dying would leave them behind.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

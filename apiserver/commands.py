@@ -243,6 +243,9 @@ def adopt(
         Path | None, typer.Option("--from", help="Folder with what kubectl get -o yaml printed of the old server.")
     ] = None,
     from_kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig of the old server.")] = None,
+    from_cluster: Annotated[
+        bool, typer.Option("--from-cluster", help="The old server is in the cluster in which this runs, as a Pod.")
+    ] = False,
     namespace: Annotated[list[str] | None, typer.Option(help="Only this namespace; may be repeated.")] = None,
     write: Annotated[bool, typer.Option("--apply", help="Take it over; without it, only the plan is shown.")] = False,
     partly: Annotated[bool, typer.Option("--partly", help="Take over what can be, in spite of problems.")] = False,
@@ -274,8 +277,8 @@ def adopt(
     from apiserver.adoption import adopt as adoption
     from apiserver.adoption.planner import Wishes
 
-    if (from_folder is None) == (from_kubeconfig is None):
-        _refuse("name the old server by --from FOLDER or by --from-kubeconfig FILE", EXIT_USAGE)
+    if sum((from_folder is not None, from_kubeconfig is not None, from_cluster)) != 1:
+        _refuse("name the old server by --from FOLDER, by --from-kubeconfig FILE or by --from-cluster", EXIT_USAGE)
     settings = _settings(data=data, database_url=database_url)
     addresses = dict(one.partition("=")[::2] for one in rewrite_address or ())
     if not all(addresses.values()):

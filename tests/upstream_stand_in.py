@@ -28,6 +28,8 @@ DISCOVERY: Final[dict[str, Any]] = {
     ],
 }
 START_SECONDS: Final = 30.0
+CLOSE_SECONDS: Final = 1.0
+"""TLS connections take a moment to close."""
 
 
 class Upstream:
@@ -95,11 +97,17 @@ class _Served:
         app.router.add_route("*", "/{path:.*}", self._upstream.answer)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._keys).start()
-        self.port = runner.addresses[0][1]
+        assert runner.server is not None
+        # kube-apiserver keeps its connections and does not answer their end.
+        server = await self._loop.create_server(
+            runner.server, "127.0.0.1", 0, ssl=self._keys, ssl_shutdown_timeout=CLOSE_SECONDS / 2
+        )
+        self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        server.close()
         await runner.cleanup()
+        await asyncio.sleep(CLOSE_SECONDS)
 
 
 @contextmanager

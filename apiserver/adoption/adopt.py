@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the old installation is: exactly one of folder and kubeconfig."""
+    """Where the old installation is: a folder, or the server of a kubeconfig, or with neither the cluster in which this runs."""
 
     folder: Path | None = None
     kubeconfig: Path | None = None
