@@ -4,6 +4,7 @@ Source: ``decisions.md`` 8.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from apiserver.engine.drafts import SaveJob, seen_refs, wanted_refs
@@ -27,10 +28,10 @@ from krm.package.contents import Contents, binary_paths
 from krm.package.kptfile import KptfileError, parse_kptfile
 from storage.bodies import decode, encode_body, with_revision
 from storage.git.commits import CREATING_TASKS
-from storage.git.errors import ObjectMissing, UnsafePath
+from storage.git.errors import GitError, ObjectMissing, UnsafePath
 from storage.git.objects import GitObject
 from storage.git.refs import draft_ref, proposed_ref, short_ref
-from storage.interfaces import Entry, Mutation, StaleWrite
+from storage.interfaces import Entry, Mutation, StaleWrite, StoreUnavailable
 from storage.outbox import OutboxChange
 
 Json = dict[str, Any]
@@ -77,11 +78,11 @@ class DraftWriter:
             Conflict: another writer changed the draft meanwhile.
             Invalid: a file has a path that is not safe to write.
         """
-        repository, settings = held.repository, held.repository.settings
+        settings = held.repository.settings
         name = revision_name_of(body)
         path = settings.full_path(name.package)
         try:
-            commit, objects, changed = await repository.run(self._build, held, body, contents, parent, task, user)
+            commit, objects, changed = await self._built(held, body, contents, parent, task, user)
         except UnsafePath as error:  # somebody else's commit holds the file; what clients send was checked before
             why = f"{error}; the file came from Git, and has to be renamed or removed there"
             raise refuse(name.object_name, "spec.resources", why) from error
@@ -95,6 +96,24 @@ class DraftWriter:
             return preview(body, entry)
         mutation = create_mutation(body, user) if entry is None else update_mutation(entry, body, user)
         return await self._write(held, path, mutation, body, entry, objects)
+
+    async def _built(
+        self, held: Held, body: Json, contents: Contents, parent: str | None, task: Json, user: str
+    ) -> tuple[str, list[GitObject], bool]:
+        """Build the commit; where another replica has pushed meanwhile what was read from the outbox, fetch that and build again.
+
+        Raises:
+            ObjectMissing: it is not in the remote either, or that cannot be asked now.
+        """
+        repository = held.repository
+        try:
+            return await repository.run(self._build, held, body, contents, parent, task, user)
+        except ObjectMissing:
+            if not repository.shared:
+                raise
+            with suppress(GitError, StoreUnavailable):
+                await held.queue.look()
+            return await repository.run(self._build, held, body, contents, parent, task, user)
 
     def _build(
         self, held: Held, body: Json, contents: Contents, parent: str | None, task: Json, user: str

@@ -12,11 +12,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from embedded_postgres import new_postgres
 from engine_fixture import NAMESPACE, Engine, git, new_remote, running_engine
 
+from apiserver.engine.draft_writing import DraftWriter
 from krm.meta.errors import Conflict
 from storage.interfaces import NotOurTurn
 from storage.sql.postgres import PostgresDatabase
@@ -245,3 +247,32 @@ async def test_what_another_has_taken_back_it_does_not_publish(pair: tuple[Repli
     for replica in pair:
         await replica.engine.sync()
         assert replica.engine.body(draft.name)["spec"]["lifecycle"] == "Draft"
+
+
+async def test_what_it_had_read_from_the_outbox_it_fetches_once_that_was_pushed(
+    pair: tuple[Replica, Replica], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused, other = pair
+    remote, away = new_remote(tmp_path / "remote.git"), tmp_path / "away.git"
+    await registered(pair, remote)
+    draft = await other.engine.create("app")
+    await quiet(other.engine)
+    remote.rename(away)
+    await other.engine.save(draft.name, one_txt="1\n")
+    await paused.engine.store.get_fresh(draft.key)
+    begun, go_on, build = threading.Event(), threading.Event(), DraftWriter._build
+
+    def sleep_and_build(*arguments: Any) -> Any:
+        begun.set()
+        go_on.wait(SLOW)
+        return build(*arguments)
+
+    monkeypatch.setattr(DraftWriter, "_build", sleep_and_build)
+    saving = asyncio.create_task(paused.engine.save(draft.name, two_txt="2\n"))
+    assert await asyncio.to_thread(begun.wait, SLOW)
+    away.rename(remote)
+    await quiet(other.engine)
+    go_on.set()
+    await saving
+
+    assert {"one.txt", "two.txt"} <= (await paused.engine.contents(draft.name)).keys()
