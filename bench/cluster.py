@@ -17,7 +17,7 @@ from bare_push import bare_pushes
 from cluster_place import Place, is_available, place, wait_until
 from report import Row, at_most
 from session import TABLE
-from testbed import ControlPlane, PorchProcess, RemoteServer
+from testbed import ControlPlane, RemoteServer
 
 KUBE_APISERVER_MILLISECONDS = 60.0
 """What a cycle may take more than a bare push."""
@@ -201,7 +201,7 @@ def _start_rows(here: Place, load: Load, count: int) -> list[Row]:
     for _ in range(load.starts):
         shutil.rmtree(here.server.data / "clones")
         anew.append(_start(here))
-    PorchProcess.start(here.server)
+    here.server.run()
     found = []
     for what, taken in (("", kept), (" in an empty data folder (a new pod)", anew)):
         ready, readable = (statistics.median(column) for column in zip(*taken, strict=True))
@@ -215,9 +215,9 @@ def _start_rows(here: Place, load: Load, count: int) -> list[Row]:
 def _start(here: Place) -> tuple[float, float]:
     """Start and stop the server; return the seconds until it was ready, and until a file of the large repository was read."""
     began = time.monotonic()
-    PorchProcess.start(here.server)
+    here.server.run()
     ready = time.monotonic() - began
-    with contextlib.closing(here.server.direct(here.cluster.client_certificate)) as direct:
+    with contextlib.closing(here.server.own_client()) as direct:
         name = next(
             one["metadata"]["name"]
             for one in direct.revisions()
@@ -241,7 +241,7 @@ def _return_row(here: Place, load: Load, count: int) -> Row:
         if client.request("GET", "/api/v1/namespaces").code != 200:
             raise RuntimeError("without the server the rest of the cluster does not answer")
         began = time.monotonic()
-        PorchProcess.start(here.server)
+        here.server.run()
         up = time.monotonic() - began
         wait_until(lambda: is_available(client), "the APIService is available again")
         back = time.monotonic() - began

@@ -16,14 +16,13 @@ from typing import Any
 
 import asyncpg
 import measurements as m
-from testbed import Address, ControlPlane, PorchClient, PorchProcess, RemoteServer, register, remotes
+from testbed import Address, ControlPlane, PorchClient, RemoteServer, register, remotes
 
 # isort: split
 # The tests' folder is on the path only since testbed was read.
-from aggregated_process import API_SERVICE, AggregatedProcess, install_rights, objects
+from aggregated_process import API_SERVICE, AggregatedProcess, install_rights
 from cutting_proxy import cutting_proxy
 from embedded_postgres import OwnPostgres, new_postgres
-from kubectl import Kubectl
 
 SERVERS = 2
 PATIENCE = 120.0
@@ -88,23 +87,18 @@ class Place:
             other.data.mkdir(parents=True, exist_ok=True)
             for name in ("ca.crt", "ca.key"):
                 shutil.copy(self.server.data / name, other.data / name)
-            PorchProcess.start(other)
+            other.run()
 
     @contextmanager
     def led_to(self, servers: list[AggregatedProcess], repository: str) -> Iterator[None]:
         """Have the APIService lead to these servers, by way of a forwarder, once each of them serves a repository."""
         for server in servers:
-            with contextlib.closing(server.direct(self.cluster.client_certificate)) as direct:
+            with contextlib.closing(server.own_client()) as direct:
                 wait_until(partial(_can_begin_packages, direct, repository), f"{repository} is served")
         with cutting_proxy(*(server.port for server in servers)) as forwarder:
-            self._lead_to(forwarder.port)
+            self.server.register(forwarder.port)
             yield
-        self._lead_to(self.server.port)
-
-    def _lead_to(self, port: int) -> None:
-        Kubectl(self.cluster.kubeconfig, "").apply(*objects(port, (self.server.data / "ca.crt").read_bytes()))
-        with self.client() as client:
-            wait_until(lambda: is_available(client), "the APIService is available")
+        self.server.register(self.server.port)
 
     def stop(self) -> None:
         """Stop every server."""

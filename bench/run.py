@@ -1,6 +1,6 @@
 """``make bench``: the yardsticks on a server and Git remotes of its own, and a table of what they say.
 
-``run.py`` takes about thirty-five minutes; ``run.py --short`` five, with small figures that prove only that everything runs.
+``run.py`` takes about forty-five minutes; ``run.py --short`` six, with small figures that prove only that everything runs.
 ``--write docs/benchmarks.md`` puts the table there; ``--only NAME`` runs one part; ``--check`` fails when a bound is not met.
 """
 
