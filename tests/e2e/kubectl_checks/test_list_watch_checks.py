@@ -314,6 +314,7 @@ def test_row_47_a_watch_with_a_time_limit_ends_cleanly_at_that_time(
     assert answer.headers["transfer-encoding"] == "chunked"
 
 
+@pytest.mark.standalone(SEE_REVISIONS)
 def test_row_48_a_bookmark_comes_before_the_end(porch_server: PorchProcess, porch: PorchClient) -> None:
     query = f"watch=true&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={newest(porch)}"
     answer = stream(porch_server, maps(porch.namespace, query))

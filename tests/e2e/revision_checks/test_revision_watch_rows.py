@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 from checked_draft import KIND, CheckedDraft, Drafts
 from eventually import eventually
@@ -18,21 +19,10 @@ from porch_process import PorchProcess
 from revision_fixtures import drafts  # noqa: F401 # found by name
 
 MARKED = "k8s.io/initial-events-end"
-PATIENCE = 60.0
+PATIENCE = 120.0
 LARGE = "x" * 1_000_000
 """A description that makes every event of a revision as large, so that what lies between server and client is soon full."""
 EVENTS = 80
-
-
-def open_watches(server: PorchProcess) -> int:
-    """Return how many watches of package revisions are open."""
-    return counted(server, "apiserver_longrunning_requests")
-
-
-def counted(server: PorchProcess, metric: str) -> int:
-    """Return a figure about watches of package revisions, of all servers together."""
-    pattern = rf'^{metric}\{{[^}}]*resource="packagerevisions"[^}}]*\}} (\d+)'
-    return sum(int(found) for found in re.findall(pattern, server.metrics(), re.MULTILINE))
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -87,18 +77,19 @@ def test_row_44_a_watch_of_one_object_shows_it_once(drafts: Drafts) -> None:
     assert [line.split()[0] for line in lines] == ["NAME", draft.name, draft.name, draft.name]
 
 
-def test_row_45_watch_events_are_named(porch_server: PorchProcess, drafts: Drafts) -> None:
+def test_row_45_watch_events_are_named(drafts: Drafts) -> None:
+    drafts.of("there").create()
     draft = drafts.of("a")
-    before = open_watches(porch_server)
-    with drafts.kubectl.watch("get", "packagerevisions", "--watch-only", "--output-watch-events") as watch:
-        wait_until(lambda: open_watches(porch_server) > before)
+    with drafts.kubectl.watch("get", "packagerevisions", "-w", "--output-watch-events") as watch:
+        watch.wait_for(lambda lines: len(lines) == 2, timeout=PATIENCE)
         draft.create()
         draft.label("x=y")
         drafts.kubectl.ok("delete", KIND, draft.name)
-        lines = watch.wait_for(lambda lines: len(lines) == 4, timeout=PATIENCE)
+        lines = watch.wait_for(lambda lines: len(lines) == 5, timeout=PATIENCE)
 
     assert lines[0].split()[:2] == ["EVENT", "NAME"]
-    assert [line.split()[0] for line in lines[1:]] == ["ADDED", "MODIFIED", "DELETED"]
+    assert lines[1].split()[:2] == ["ADDED", drafts.of("there").name]
+    assert [line.split()[0] for line in lines[2:]] == ["ADDED", "MODIFIED", "DELETED"]
 
 
 def test_row_46_objects_come_and_go_with_their_labels(drafts: Drafts) -> None:
@@ -182,33 +173,45 @@ def test_row_52_a_watch_goes_on_after_a_restart_without_loss(porch_server: Porch
 
 
 def test_row_54_a_client_that_is_stopped_loses_its_watch_and_no_other_does(
-    porch_server: PorchProcess, drafts: Drafts
+    porch_server: PorchProcess, drafts: Drafts, tmp_path: Path
 ) -> None:
     draft = drafts.of("large")
     created = drafts.porch.request("POST", drafts.path(), draft.body(description=LARGE))
     assert created.code == 201, created.body
-    before, closed = open_watches(porch_server), counted(porch_server, "apiserver_terminated_watchers_total")
-    arguments = ("get", "packagerevisions", "--watch-only", "-o")
-    with drafts.kubectl.watch(*arguments, "name") as well:
-        wait_until(lambda: open_watches(porch_server) == before + 1)
-        command = drafts.kubectl.command(*arguments, "json")
-        stopped = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    closed, told = closed_watches(porch_server), tmp_path / "told"
+    with drafts.kubectl.watch("get", "packagerevisions", "-w", "-o", "name") as well, told.open("wb") as output:
+        well.wait_for(lambda lines: len(lines) == 1, timeout=PATIENCE)
+        command = drafts.kubectl.command("get", "packagerevisions", "-w", "-o", "json")
+        stopped = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: open_watches(porch_server) == before + 2)
+            eventually(lambda: follows(draft, told), timeout=PATIENCE)
             os.kill(stopped.pid, signal.SIGSTOP)
             for number in range(EVENTS):
                 relabel(draft, str(number))
-            wait_until(lambda: open_watches(porch_server) == before + 1)
+            wait_until(lambda: closed_watches(porch_server) > closed)
             drafts.of("last").create()
             last = f"packagerevision.porch.kpt.dev/{drafts.of('last').name}"
             lines = well.wait_for(lambda lines: last in lines, timeout=PATIENCE)
-        finally:
             os.kill(stopped.pid, signal.SIGCONT)
-            stopped.terminate()
+            stopped.wait(timeout=PATIENCE)  # it reads what had been sent, and then the end of its watch
+        finally:
+            stopped.kill()
             stopped.wait(timeout=10)
 
-    assert lines.count(f"packagerevision.porch.kpt.dev/{draft.name}") == EVENTS
-    assert counted(porch_server, "apiserver_terminated_watchers_total") == closed + 1
+    assert lines.count(f"packagerevision.porch.kpt.dev/{draft.name}") > EVENTS
+    assert drafts.of("last").name not in told.read_text()
+
+
+def follows(draft: CheckedDraft, told: Path) -> None:
+    """Fail until a watch has printed an event, besides what was there before."""
+    relabel(draft, f"begun-{time.monotonic():.3f}")
+    assert told.stat().st_size > 1.5 * len(LARGE)
+
+
+def closed_watches(server: PorchProcess) -> int:
+    """Return how many watches of package revisions were closed because nobody read them, by all servers together."""
+    pattern = r'^apiserver_terminated_watchers_total\{[^}]*resource="packagerevisions"[^}]*\} (\d+)'
+    return sum(int(found) for found in re.findall(pattern, server.metrics(), re.MULTILINE))
 
 
 def relabel(draft: CheckedDraft, value: str) -> None:
@@ -233,7 +236,7 @@ def test_row_55_wait_sees_values_creation_and_deletion(drafts: Drafts) -> None:
 
 
 def waiting(drafts: Drafts, *arguments: str) -> "subprocess.Popen[str]":
-    command = drafts.kubectl.command("wait", "--timeout=60s", *arguments)
+    command = drafts.kubectl.command("wait", f"--timeout={PATIENCE:.0f}s", *arguments)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
