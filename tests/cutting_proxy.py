@@ -75,6 +75,8 @@ def _accept(listener: socket.socket, proxy: CuttingProxy, open_sockets: list[soc
                 _close(client)
                 continue
             server.settimeout(None)
+            for one in (client, server):  # what is passed on piece by piece must not wait for acknowledgements
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             open_sockets += [client, server]
             threading.Thread(target=_pass, args=(client, server, None), daemon=True).start()
             threading.Thread(target=_pass, args=(server, client, proxy), daemon=True).start()
