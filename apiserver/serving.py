@@ -205,7 +205,8 @@ class _Server(uvicorn.Server):
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
-        self._pace = QUICK if sig == signal.SIGINT else self._orderly
+        # Who was never answered need not be sent elsewhere.
+        self._pace = self._orderly if sig != signal.SIGINT and self.started else QUICK
         # From here and not from the loop, which may be what hangs.
         _end_process_after(self._pace.whole - MARGIN)
         self._loop.call_soon_threadsafe(self._shutdown.tell)

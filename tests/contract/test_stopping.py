@@ -54,6 +54,9 @@ async def main():
 
     @asynccontextmanager
     async def lifespan(app):
+        if sys.argv[3:4] == ["hangs"]:
+            print(0, flush=True)
+            await asyncio.sleep(600)
         yield
         print("lifespan ended", flush=True)
 
@@ -71,7 +74,7 @@ async def main():
         files = ensure_certificates(settings.data, port, settings.host)
         return ReloadingTls(files, lambda: None), lambda: print(port, flush=True)
 
-    await serving.serve_secured(app, settings, shutdown, secure, pace=serving.Pace(*map(float, sys.argv[2:])))
+    await serving.serve_secured(app, settings, shutdown, secure, pace=serving.Pace(*map(float, [sys.argv[2], *sys.argv[-2:]])))
 
 serving.run(main)
 """
@@ -80,7 +83,7 @@ serving.run(main)
 class Process:
     """The program above, running; ``pace`` is that of a server in a cluster."""
 
-    def __init__(self, data: Path, *pace: float) -> None:
+    def __init__(self, data: Path, *pace: float | str) -> None:
         self.data = data
         command = [sys.executable, "-c", PROGRAM, str(data), *map(str, pace)]
         self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -208,11 +211,11 @@ FINISHES = (0.5, 2.0, 60.0)
 def test_in_a_cluster_a_server_serves_on_but_is_unready_and_sends_its_clients_elsewhere(process: Process) -> None:
     watch = process.read("/watch")
     process.popen.send_signal(signal.SIGTERM)
-    eventually(lambda: unready(process))
+    eventually(lambda: unready(process), timeout=60)
+    eventually(lambda: sent_elsewhere(process), timeout=60)
 
     answer = process.read("/slow?s=0").result(timeout=30)
 
-    assert b"\r\nconnection: close\r\n" in answer
     assert answer.endswith(b"done")
     assert not watch.done()
     assert process.signal_and_wait(signal.SIGTERM)[0] == 128 + signal.SIGTERM, "the second signal means it"
@@ -238,6 +241,14 @@ def test_ctrl_c_is_quick_in_a_cluster_too(process: Process) -> None:
     assert seconds < SERVES_ON[0]
 
 
+@pytest.mark.parametrize("process", [(600.0, "hangs", 2.0, 600.0)], indirect=True)
+def test_a_server_that_is_not_there_yet_stops_quickly_in_a_cluster_too(process: Process) -> None:
+    code, seconds, _ = process.signal_and_wait(signal.SIGTERM)
+
+    assert code == 1
+    assert seconds < 2 * serving.QUICK.whole
+
+
 def test_what_the_steps_may_take_is_what_the_whole_may_take() -> None:
     cluster = serving.Pace(delay=10, watches=10, requests=60)
 
@@ -247,4 +258,10 @@ def test_what_the_steps_may_take_is_what_the_whole_may_take() -> None:
 
 
 def unready(process: Process) -> None:
-    assert b" 500 " in process.read("/readyz").result(timeout=30)
+    with process.request("/readyz") as connection:
+        assert b" 500 " in connection.recv(65536)
+
+
+def sent_elsewhere(process: Process) -> None:
+    with process.request("/readyz") as connection:
+        assert b"\r\nconnection: close\r\n" in connection.recv(65536)
