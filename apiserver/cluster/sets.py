@@ -5,7 +5,7 @@ The server reads with its own rights, after the caller's were asked for; a kind 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -21,6 +21,8 @@ from storage.interfaces import Entry
 Json = dict[str, Any]
 RevisionsOf = Callable[[str, str, str], Iterable[Entry]]
 """(namespace, repository, package) → its revisions; may be asked in any thread."""
+MAX_LISTED: Final = 100_000
+"""Objects of one kind that a preview reads; of what is selected only the metadata is kept."""
 
 
 class ClusterSets:
@@ -58,7 +60,8 @@ class ClusterSets:
         """Return what there is in the namespace of a set, as of now.
 
         Raises:
-            StatusError: the server may not read Repositories or variants, or the cluster does not answer.
+            StatusError: the server may not read Repositories or variants, there are more than :data:`MAX_LISTED` of them,
+                or the cluster does not answer.
         """
         del user  # who was asked for already
         namespace, uid = set_body["metadata"]["namespace"], set_body["metadata"].get("uid") or ""
@@ -89,7 +92,12 @@ class ClusterSets:
         self, resource: Resource, namespace: str | None, *, labels: str = "", metadata: bool = False
     ) -> list[Json]:
         client = self._client.of_metadata() if metadata else self._client
-        return [one async for page in client.list(resource, namespace, label_selector=labels) for one in page.items]
+        found: list[Json] = []
+        async for page in client.list(resource, namespace, label_selector=labels):
+            found += page.items
+            if len(found) > MAX_LISTED:
+                raise BadRequest(f"there are more than {MAX_LISTED} {resource.plural} here: too many for a preview")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ Source: ``kube-api.md`` 4; ADR 0039.
 
 import asyncio
 import base64
-import binascii
 import datetime as dt
 import time
 from collections.abc import Callable, Sequence
@@ -184,5 +183,5 @@ def _encoded(data: Data) -> dict[str, str]:
 def _bytes(text: Any) -> bytes:
     try:
         return base64.b64decode(str(text or ""), validate=True)
-    except binascii.Error:
+    except ValueError:  # not base64, or not even ASCII
         return b""

@@ -20,7 +20,7 @@ from apiserver.cluster.sets import ClusterSets
 from apiserver.machinery.rest import Scope, User, WriteOptions
 from apiserver.resources.variant_set_previews import VariantSetPreviews
 from krm.client.client import KubeClient, connect
-from krm.meta.errors import ServiceUnavailable
+from krm.meta.errors import BadRequest, ServiceUnavailable
 from krm.variants.sets.rendering_pool import RenderingPool
 from storage.interfaces import Entry, ObjectKey
 
@@ -141,3 +141,13 @@ async def test_a_cluster_that_does_not_answer_is_told(tmp_path: Path, sets: SetP
         ):
             with pytest.raises(ServiceUnavailable, match="the cluster cannot be read"):
                 await question
+
+
+async def test_no_more_is_read_than_a_preview_needs(
+    sets: SetPlace, client: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apiserver.cluster.sets.MAX_LISTED", 1)
+    body = {"metadata": {"name": "x", "namespace": sets.place.namespace}}
+
+    with pytest.raises(BadRequest, match="more than 1 repositories"):
+        await ClusterSets(client, lambda *_: []).surroundings(User("somebody"), body, [])

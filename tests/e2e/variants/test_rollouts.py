@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,14 @@ pytestmark = pytest.mark.timeout(400)
 def running(porch_server: PorchProcess, git_http: GitServer, namespace: str, tmp_path: Path) -> Iterator[Approvals]:
     """Both controllers, in a place with a blueprint and four sites, of which the first is a canary."""
     place = new_place(porch_server, git_http, namespace)
-    place.register(UPSTREAM, {"foo@v1": blueprint()})
-    for site in SITES:
-        place.register(site, deployment=True)
-        labels = {"site": "yes", "tier": "canary" if site == SITES[0] else "prod"}
-        place.patch(CONFIG, "repositories", site, {"metadata": {"labels": labels}})
-    with approvals(place, tmp_path) as made:
-        yield made
-    place.porch.close()
+    with closing(place.porch):
+        place.register(UPSTREAM, {"foo@v1": blueprint()})
+        for site in SITES:
+            place.register(site, deployment=True)
+            labels = {"site": "yes", "tier": "canary" if site == SITES[0] else "prod"}
+            place.patch(CONFIG, "repositories", site, {"metadata": {"labels": labels}})
+        with approvals(place, tmp_path) as made:
+            yield made
 
 
 def add_set(place: Place, rollout: Json, template: Json | None = None, **source: Any) -> None:
