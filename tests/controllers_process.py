@@ -42,6 +42,12 @@ class ControllersProcess:
             )
 
     @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether it is alive."""
         return self._process is not None and self._process.poll() is None
