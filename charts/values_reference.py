@@ -28,13 +28,13 @@ WHOLE: Final = {("resources",), ("podSecurityContext",), ("containerSecurityCont
 ESCAPED: Final = r"\|"
 """A bar in a cell of a table."""
 
-Path_ = tuple[str, ...]
+Keys = tuple[str, ...]
 """Keys from the root to a value."""
 
 
-def described(text: str) -> dict[Path_, str]:
+def described(text: str) -> dict[Keys, str]:
     """Return what the comments of a file of values say, by the path of the key after them."""
-    found: dict[Path_, str] = {}
+    found: dict[Keys, str] = {}
     above: list[tuple[int, str]] = []
     said: list[str] = []
     for line in text.splitlines():
@@ -51,7 +51,7 @@ def described(text: str) -> dict[Path_, str]:
     return found
 
 
-def leaves(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+def leaves(value: Any, path: Keys = ()) -> Iterator[tuple[Keys, Any]]:
     """Return every value that can be given: a mapping that has keys is looked into, unless it is one value."""
     if isinstance(value, dict) and value and path[-1:] not in WHOLE:
         for name, inner in value.items():
@@ -60,7 +60,7 @@ def leaves(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
         yield path, value
 
 
-def meaning(path: Path_, said: dict[Path_, str]) -> str:
+def meaning(path: Keys, said: dict[Keys, str]) -> str:
     """Return what a value is: its own comment, or that of the server's value of the same name, after that of what it is part of."""
     parts = [said.get(path[:depth], "") for depth in range(1, len(path))]
     own = said.get(path) or said.get(("server", *path[1:]), "")
