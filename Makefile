@@ -70,7 +70,7 @@ bench: $(VENV)/.dev tools ## the measurements of docs/benchmarks.md
 stress: $(VENV)/.dev tools ## watches that break and stall, two minutes; ARGS=--short: some seconds
 	$(BIN)/python bench/run.py --only stress --check $(ARGS)
 
-capacity: $(VENV)/.dev tools ## what a revision, a draft and an object take, ten minutes; ARGS=--short: one
+capacity: $(VENV)/.dev tools ## what a revision, a draft, a variant and a watch take, on SQLite, PostgreSQL and in a cluster, half an hour; ARGS=--short: some minutes
 	PYTHONPATH=bench $(BIN)/python bench/capacity.py $(ARGS)
 
 KILLS ?= 200
