@@ -20,7 +20,20 @@ OTHERS = {"aggregator_unavailable_apiservice": {"name"}}
 """Metrics of kube-apiserver."""
 SCRAPED = {"job", "instance", "pod", "le"}
 """Labels that Prometheus adds, and that of the buckets of histograms."""
-WORDS = {"sum", "max", "min", "by", "rate", "increase", "count", "histogram_quantile", "label_values", "and", "or", "unless"}
+WORDS = {
+    "sum",
+    "max",
+    "min",
+    "by",
+    "rate",
+    "increase",
+    "count",
+    "histogram_quantile",
+    "label_values",
+    "and",
+    "or",
+    "unless",
+}
 
 
 def documented() -> dict[str, set[str]]:
