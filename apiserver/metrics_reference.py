@@ -60,7 +60,7 @@ def _example() -> Metrics:
     for of_watches in (metrics.watch_events, metrics.watch_event_sizes):
         of_watches.labels("porch.kpt.dev", "v1alpha1", "PackageRevision")
     engine = EngineMetrics(metrics.registry)
-    engine.read_figures(lambda: EngineFigures({}, {}, 0, 0, 0.0, 0, 0))
+    engine.read_figures(lambda: EngineFigures({}, {}, 0.0, 0, 0, 0.0, 0, 0))
     with engine.push(0), engine.render():
         pass
     asyncio.run(engine.measured_sync(_nothing)())

@@ -40,6 +40,8 @@ class EngineFigures(NamedTuple):
     """By lifecycle."""
     repositories: Mapping[str, int]
     """By state: ready, failing (its Ready condition says why), starting (not read yet)."""
+    oldest_sync: float
+    """Seconds since the remote that was not looked at for longest was; 0 without repositories."""
     drafts: int
     draft_bytes: int
     oldest_draft: float
@@ -174,6 +176,11 @@ class _State(Collector):
             "state",
             _STATES,
             now.repositories,
+        )
+        yield GaugeMetricFamily(
+            "porch_repository_oldest_sync_seconds",
+            "Seconds since a look at a remote succeeded, of the repository for which it is longest; 0 without repositories.",
+            now.oldest_sync,
         )
         yield GaugeMetricFamily("porch_outbox_drafts", "Acknowledged drafts that wait to be pushed.", now.drafts)
         yield GaugeMetricFamily("porch_outbox_bytes", "Bytes of their new Git objects.", now.draft_bytes)

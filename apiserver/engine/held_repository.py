@@ -58,6 +58,8 @@ class Held:
     wishes: SyncWishes
     last_full: datetime | None = None
     """When everything that changed was last read; None before that, and after a failure."""
+    looked: float = field(default_factory=time.monotonic)
+    """When the remote was last looked at with success, or the repository taken up (monotonic seconds)."""
     problem: str = ""
     """Why the repository cannot be used, as its Ready condition says; empty when it can."""
     outbox: Waiting = field(default_factory=Waiting)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import hashlib
 import shutil
+import time
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -115,13 +116,14 @@ class Repositories:
         """Return the engine's state in numbers; may be called from any thread."""
         states: Counter[str] = Counter()
         drafts = size = 0
-        oldest = 0.0
+        oldest = oldest_sync = 0.0
         for held in list(self._held.values()):
             states["failing" if held.problem else "ready" if held.repository.synced else "starting"] += 1
             drafts, size = drafts + held.outbox.drafts, size + held.outbox.size
             oldest = max(oldest, held.outbox.waits())
+            oldest_sync = max(oldest_sync, time.monotonic() - held.looked)
         lifecycles, claims = self._index.lifecycles.copy(), self._claims.count()
-        return EngineFigures(lifecycles, states, drafts, size, oldest, claims, self._store.rv)
+        return EngineFigures(lifecycles, states, oldest_sync, drafts, size, oldest, claims, self._store.rv)
 
     def _pushing(self) -> list[str]:
         """Return the repositories whose drafts are about to be pushed from here."""
@@ -308,6 +310,7 @@ class Repositories:
             changed = await self._sync(held)
         if work in (Work.FULL, Work.EVERYTHING) or changed:
             held.last_full = datetime.now(UTC)
+        held.looked = time.monotonic()
         if held.problem:
             held.problem = ""
             held.push_all_again()

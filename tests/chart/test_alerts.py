@@ -105,6 +105,13 @@ SITUATIONS = [
         "PorchPushesFail", {f'porch_git_push_duration_seconds_count{{{SERVER},result="failed"}}': (0, 1)}, 5, "critical"
     ),
     Situation(
+        "PorchSyncsLate",
+        {f"porch_repository_oldest_sync_seconds{{{SERVER}}}": (60, 4000)},
+        10,
+        "warning",
+        gauge=True,
+    ),
+    Situation(
         "PorchSyncsFail",
         {
             f'porch_repository_sync_duration_seconds_count{{{SERVER},result="unchanged"}}': (60, 60),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from engine_fixture import Engine, eventually, new_remote, running_engine
+from engine_fixture import NAMESPACE, Engine, eventually, new_remote, running_engine
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -86,6 +86,21 @@ async def test_a_repository_that_cannot_be_read_is_counted_as_failing(engine: En
     assert found["porch_repositories{failing}"] == 1
     assert found["porch_repository_sync_duration_seconds_count{failed}"] >= 1
     assert found["porch_repository_sync_duration_seconds_count{changed}"] == 1
+
+
+async def test_the_oldest_look_is_that_of_the_repository_that_is_left_behind(engine: Engine, tmp_path: Path) -> None:
+    young = values(engine)["porch_repository_oldest_sync_seconds"]
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await engine.register("gone", tmp_path / "nowhere")
+    held = engine.repositories.get(NAMESPACE, "gone")
+
+    held.looked -= 1000
+    assert values(engine)["porch_repository_oldest_sync_seconds"] >= 1000 > young
+
+    new_remote(tmp_path / "nowhere")
+    held.wake.set()
+    await eventually(lambda: values(engine)["porch_repository_oldest_sync_seconds"] < 1000)
 
 
 async def test_writes_that_meet_are_counted(engine: Engine) -> None:
