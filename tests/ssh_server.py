@@ -119,6 +119,9 @@ async def _listen(server: SshServer) -> asyncssh.SSHAcceptor:
 
 
 async def _stop(server: SshServer, acceptor: asyncssh.SSHAcceptor) -> None:
+    # What was just accepted is not a connection yet, and asyncio forgets its socket when nobody listens any more.
+    while accepting := [task for task in asyncio.all_tasks() if _is_accepting(task)]:
+        await asyncio.gather(*accepting, return_exceptions=True)
     acceptor.close()
     await acceptor.wait_closed()
     await _drop(server)
@@ -127,6 +130,11 @@ async def _stop(server: SshServer, acceptor: asyncssh.SSHAcceptor) -> None:
             if task.get_name() != LAST_WORDS:
                 task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+
+
+def _is_accepting(task: "asyncio.Task[Any]") -> bool:
+    """Tell whether the event loop makes a connection of an accepted socket with the task."""
+    return getattr(task.get_coro(), "__name__", "") == "_accept_connection2"
 
 
 async def _drop(server: SshServer) -> None:
