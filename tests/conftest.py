@@ -82,10 +82,17 @@ def _waits_long(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def long_watch(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[LongWatch]:
-    """A watch that was opened when the run began."""
+def control_plane_program() -> None:
+    """Skip what needs a control plane where none has been built."""
     if not PROGRAM.exists():
         pytest.skip("there is no control plane here: make controlplane builds it, with Go")
+
+
+@pytest.fixture(scope="session")
+def long_watch(
+    control_plane_program: None, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[LongWatch]:
+    """A watch that was opened when the run began."""
     with opened_long_watch(tmp_path_factory.mktemp("long-watch"), pytestconfig.getoption("--watch-seconds")) as watch:
         yield watch
 
@@ -98,10 +105,8 @@ def _begun_early(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def cluster(control_plane_program: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A real control plane in which a server may run."""
-    if not PROGRAM.exists():
-        pytest.skip("there is no control plane here: make controlplane builds it, with Go")
     with ControlPlane(tmp_path_factory.mktemp("cluster")) as control_plane:
         install_rights(control_plane)
         yield control_plane

@@ -15,7 +15,7 @@ from porch_process import PorchProcess
 ROOT: Final = Path(__file__).resolve().parent.parent
 LAST_OF: Final = {
     "0001": "b94e32db7da8c3b21e902c051e292eca83d66766",
-    "0001.1": "776cc6111176afb44ee3285d46e48863571ca2f6",
+    "0001.1": "54816421fa24ef2f425f491d47da4ff163e45ab8",
 }
 """Commits by schema."""
 PROGRAMS: Final = ("apiserver", "krm", "migrations", "storage")

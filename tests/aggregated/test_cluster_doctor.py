@@ -19,7 +19,7 @@ from typing import Any
 import control_plane_keys
 import pytest
 from aggregated_process import API_SERVICE, ROOT, USER, AggregatedProcess, install_rights, objects, rights
-from control_plane import PROGRAM, ControlPlane
+from control_plane import ControlPlane
 from control_plane_keys import Authority
 from eventually import eventually
 from kubectl import Kubectl
@@ -39,9 +39,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    if not PROGRAM.exists():
-        pytest.skip("there is no control plane here: make controlplane builds it, with Go")
+def plane(control_plane_program: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(control_plane_keys, "LIFE", dt.timedelta(days=365))  # or every certificate would end soon
         with ControlPlane(tmp_path_factory.mktemp("ill")) as control_plane:

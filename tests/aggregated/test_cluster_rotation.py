@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import pytest
 from aggregated_process import API_SERVICE, NAME, AggregatedProcess, install_rights
-from control_plane import PROGRAM, ControlPlane
+from control_plane import ControlPlane
 from control_plane_keys import Authority, KeyPair
 from eventually import eventually
 from kubectl import Kubectl
@@ -41,10 +41,8 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def plane(control_plane_program: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane that may be ruined, which says when it reads a key pair again."""
-    if not PROGRAM.exists():
-        pytest.skip("there is no control plane here: make controlplane builds it, with Go")
     with ControlPlane(tmp_path_factory.mktemp("rotation"), arguments=["--v=2"]) as control_plane:
         install_rights(control_plane)
         yield control_plane
