@@ -35,6 +35,8 @@ KINDS = (
     "deployments,services,secrets,serviceaccounts,configmaps,roles,rolebindings,networkpolicies,poddisruptionbudgets,"
     "horizontalpodautoscalers,persistentvolumeclaims,jobs,pods,clusterroles,clusterrolebindings,apiservices"
 )
+GONE_SECONDS = 180.0
+"""How long a real cluster may take to delete what is deleted step by step; ten seconds alone."""
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +53,11 @@ def cluster(control_plane: ControlPlane) -> Iterator[Kubectl]:
     kubectl = Kubectl(control_plane.kubeconfig, NAMESPACE)
     kubectl.apply(namespace_object(NAMESPACE), namespace_object("edge"))
     yield kubectl
-    kubectl("delete", "customresourcedefinitions", "-l", "app.kubernetes.io/part-of=porch")
+    # A definition goes after its objects. kube-apiserver looks again after a minute when it found some left, so they go first.
+    kubectl("delete", "packagevariants", "--all", "--all-namespaces", timeout=GONE_SECONDS)
+    kubectl("delete", "customresourcedefinitions", "-l", "app.kubernetes.io/part-of=porch", timeout=GONE_SECONDS)
     for name in (NAMESPACE, "edge"):
-        kubectl("delete", "namespace", name, timeout=120)
+        kubectl("delete", "namespace", name, timeout=GONE_SECONDS)
 
 
 @pytest.fixture
