@@ -128,9 +128,9 @@ $(BUILD)/promtool: tests/tools/promtool/go.sum | $(VENV)/bin/python
 THROUGH_AGGREGATOR := $(addprefix tests/e2e/,test_package_life.py test_gates.py porchctl kubectl_checks revision_checks)
 
 test-cluster: $(VENV)/.dev tools $(BUILD)/controlplane $(BUILD)/helm $(BUILD)/promtool ## a real kube-apiserver with our server behind it; ten minutes, the first build as many more
-	$(BIN)/pytest tests/aggregated $(ARGS)
-	$(BIN)/pytest tests/chart $(ARGS)
-	$(BIN)/pytest --cluster $(THROUGH_AGGREGATOR) $(ARGS)
+	$(BIN)/python tests/again.py tests/aggregated $(ARGS)
+	$(BIN)/python tests/again.py tests/chart $(ARGS)
+	$(BIN)/python tests/again.py --cluster -- $(THROUGH_AGGREGATOR) $(ARGS)
 
 # Other people's clients besides: controllers of two releases, the Helm that applies on the server, kubectl old and new.
 CLIENTS := clients clients-newest helm helm-4

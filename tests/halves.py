@@ -3,9 +3,7 @@
 
 The second half is shown while it runs, the first one after it. Ends with a line that counts both; fails when either does.
 
-A test that fails beside the other half is run once more, alone, when it is one of a few: a machine that was too busy is
-told from a server that is wrong. What passes then is named as FLAKY, with its first failure above: it is a mistake of the
-test or a race of the server all the same, and has to be mended (``CONTRIBUTING.md``).
+A test that fails beside the other half is run once more, alone, when it is one of a few (``again.py``).
 """
 
 import re
@@ -14,8 +12,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from again import PYTEST, failures, once_more, show
 
 TESTS = Path(__file__).resolve().parent
 FIRST = (
@@ -31,8 +31,6 @@ FIRST = (
 """Folders of the first half; the second one is everything else, whatever comes to it."""
 OF_CLUSTERS = ("aggregated", "chart")
 """Folders that ``make test-cluster`` runs, and nothing here: they need programs built from Go modules, and ten minutes."""
-FEW = 3
-"""Tests that may be run again: when more fail, something is broken."""
 
 
 def main() -> int:
@@ -40,11 +38,8 @@ def main() -> int:
     began = time.monotonic()
     code, lines, ends = both(TESTS, FIRST, OF_CLUSTERS)
     failed = failures(lines)
-    if code == 1 and 0 < len(failed) <= FEW:
-        print(f"--- {len(failed)} failed beside the other half; alone:", flush=True)
-        code = run_again(failed)
-        for name in failed if code == 0 else ():
-            print(f"FLAKY {name}: passed alone; mend it")
+    if code == 1:
+        code = once_more(failed)
     counts: Counter[str] = Counter()
     for end in ends:
         counts.update({word: int(number) for number, word in re.findall(r"(\d+) (failed|passed|skipped|errors?)", end)})
@@ -64,40 +59,19 @@ def both(tests: Path, first: Sequence[str], left_out: Sequence[str] = ()) -> tup
     folders = [str(tests / name) for name in first]
     elsewhere = [*folders, *(str(tests / name) for name in left_out)]
     with tempfile.TemporaryFile("w+") as shown, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as written:
-        command = [sys.executable, "-m", "pytest"]
-        one = subprocess.Popen([*command, f"--basetemp={written}/1", *folders], stdout=shown, stderr=subprocess.STDOUT)
+        one = subprocess.Popen([*PYTEST, f"--basetemp={written}/1", *folders], stdout=shown, stderr=subprocess.STDOUT)
         other = subprocess.Popen(
-            [*command, f"--basetemp={written}/2", str(tests), *(f"--ignore={folder}" for folder in elsewhere)],
+            [*PYTEST, f"--basetemp={written}/2", str(tests), *(f"--ignore={folder}" for folder in elsewhere)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
         with other.stdout or shown as lines:
-            printed = [_shown(lines)]
+            printed = [show(lines)]
         codes = [other.wait(), one.wait()]
         shown.seek(0)
-        printed.append(_shown(shown))
+        printed.append(show(shown))
     return max(codes), [*printed[0], *printed[1]], [_last(lines) for lines in printed]
-
-
-def failures(lines: Iterable[str]) -> list[str]:
-    """Return the tests that pytest's short summaries name, by node id, each once."""
-    found = (re.match(r"(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", line.rstrip("\n")) for line in lines)
-    return list(dict.fromkeys(match[1] for match in found if match))
-
-
-def run_again(names: Sequence[str]) -> int:
-    """Run some tests with nothing beside them; return pytest's exit code, which a name that it does not know makes 4."""
-    return subprocess.run([sys.executable, "-m", "pytest", *names], check=False).returncode
-
-
-def _shown(lines: Iterable[str]) -> list[str]:
-    """Print lines as they come, and return them."""
-    kept = []
-    for line in lines:
-        print(line, end="", flush=True)
-        kept.append(line)
-    return kept
 
 
 def _last(lines: Sequence[str]) -> str:

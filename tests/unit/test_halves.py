@@ -1,7 +1,8 @@
-"""What ``make test`` does with tests that fail beside the other half."""
+"""What ``make test`` and ``make test-cluster`` do with tests that fail on a busy machine."""
 
 from pathlib import Path
 
+import again
 import halves
 import pytest
 
@@ -71,7 +72,7 @@ def test_a_test_that_passes_alone_is_named(
 def test_many_failures_are_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    many = "\n".join(f"def test_{number}() -> None:\n    assert not {number}\n" for number in range(1, halves.FEW + 2))
+    many = "\n".join(f"def test_{number}() -> None:\n    assert not {number}\n" for number in range(1, again.FEW + 2))
 
     assert run(monkeypatch, folder(tmp_path, one=PASSES, two=many)) == 1
     assert "alone" not in capfd.readouterr().out
@@ -90,4 +91,23 @@ def test_what_needs_a_cluster_is_left_to_the_target_that_builds_one(
     assert run(monkeypatch, tests) == 0
     assert capfd.readouterr().out.splitlines()[-1].startswith("2 passed in ")
     for name in halves.OF_CLUSTERS:
-        assert f"$(BIN)/pytest tests/{name} " in targets
+        assert f"$(BIN)/python tests/again.py tests/{name} " in targets
+
+
+def test_options_before_the_dashes_are_for_both_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tests = folder(tmp_path, one=FAILS_FIRST, two=FAILS)
+    (tmp_path / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--cluster', action='store_true')\n"
+    )
+    (tests / "one" / "conftest.py").write_text(
+        "def pytest_runtest_setup(item):\n    assert item.config.getoption('--cluster')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    assert again.main(["--cluster", "--", "tests/one"]) == 0
+    assert "FLAKY tests/one/test_one.py::test_it[a b]: passed alone; mend it" in capfd.readouterr().out.splitlines()
+    assert again.main(["tests/two", "-k", "it"]) == 1
+    assert again.main(["tests/three"]) > 1
