@@ -146,7 +146,7 @@ def install_rights(cluster: ControlPlane) -> None:
     """Install the definitions and the rights of the server, which it needs before its first start."""
     kubectl = Kubectl(cluster.kubeconfig, "")  # the objects say where they belong
     kubectl.ok("apply", "-f", str(ROOT / DEFINITIONS))
-    kubectl.ok("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / DEFINITIONS))
+    kubectl.ok("wait", "--for=condition=Established", "--timeout=60s", "-f", str(ROOT / DEFINITIONS))
     # Of the roles that a standalone server has, those that no cluster brings.
     people = [role for role in default_cluster_roles() if "porch-" in role["metadata"]["name"]]
     kubectl.apply(*rights(), *people, *rights_of_controllers())

@@ -22,7 +22,7 @@ from porch_process import free_port
 PROGRAM = Path(__file__).resolve().parent.parent / ".build" / "controlplane"
 START_SECONDS = 120.0
 """A start takes about six seconds; the rest is for a busy machine."""
-STOP_SECONDS = 20.0
+STOP_SECONDS = 60.0
 CONTROLLERS = (
     "garbage-collector-controller",
     "namespace-controller",
@@ -215,7 +215,7 @@ class ControlPlane:
     def _get(self, path: str) -> int:
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(*map(str, self.client_certificate))
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=5)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=10)
         try:
             connection.request("GET", path)
             return connection.getresponse().status

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from api_fixture import Api
+from eventually import PATIENCE
 
 Json = dict[str, Any]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -89,7 +90,7 @@ async def establish(api: Api, crd: Json) -> Json:
     return await until_condition(api, crd["metadata"]["name"], "Established", "True")
 
 
-async def until_condition(api: Api, name: str, type_: str, status: str, *, seconds: float = 5.0) -> Json:
+async def until_condition(api: Api, name: str, type_: str, status: str, *, seconds: float = PATIENCE) -> Json:
     deadline = time.monotonic() + seconds
     while True:
         crd: Json = (await api.client.get(f"{DEFINITIONS}/{name}")).json()
@@ -100,7 +101,7 @@ async def until_condition(api: Api, name: str, type_: str, status: str, *, secon
         await asyncio.sleep(0.01)
 
 
-async def until_gone(api: Api, path: str, *, seconds: float = 5.0) -> None:
+async def until_gone(api: Api, path: str, *, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while (await api.client.get(path)).status_code != 404:
         assert time.monotonic() < deadline, path

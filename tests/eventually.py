@@ -7,9 +7,11 @@ from typing import TypeVar
 T = TypeVar("T")
 PAUSE = 0.05
 """Seconds between two looks."""
+PATIENCE = 60.0
+"""Seconds until what should be there at once is given up: CI has two cores, on which more than this test is run."""
 
 
-def eventually(check: Callable[[], T], timeout: float = 15.0) -> T:
+def eventually(check: Callable[[], T], timeout: float = PATIENCE) -> T:
     """Call ``check`` until it raises no AssertionError and return what it returned; its last error after ``timeout`` s."""
     deadline = time.monotonic() + timeout
     while True:

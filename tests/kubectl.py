@@ -19,9 +19,10 @@ from typing import Any, Self
 
 import pytest
 import yaml
+from eventually import PATIENCE
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
-TIMEOUT = 60.0
+TIMEOUT = 90.0
 """Seconds one kubectl command may take; a hung server must fail a test, not the suite."""
 
 Object = dict[str, Any]
@@ -135,8 +136,8 @@ class WatchedLines:
         assert self._process is not None
         assert self._reader is not None
         self._process.terminate()
-        self._process.wait(timeout=10)
-        self._reader.join(timeout=10)
+        self._process.wait(timeout=PATIENCE)
+        self._reader.join(timeout=PATIENCE)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -146,7 +147,7 @@ class WatchedLines:
         for line in self._process.stdout:
             self.lines.append(line.rstrip("\n"))
 
-    def wait_for(self, wanted: Callable[[list[str]], bool], timeout: float = 15.0) -> list[str]:
+    def wait_for(self, wanted: Callable[[list[str]], bool], timeout: float = PATIENCE) -> list[str]:
         """Wait until the lines satisfy ``wanted`` and return them; fail with what was printed otherwise."""
         deadline = time.monotonic() + timeout
         while not wanted(list(self.lines)):

@@ -40,7 +40,7 @@ def _unpacked(schema: str, folder: Path) -> Path:
     if not made.exists():
         made.mkdir()
         command = ["git", "-C", str(ROOT), "archive", f"--output={archive}", commit, *PROGRAMS]
-        subprocess.run(command, check=True, timeout=60)
+        subprocess.run(command, check=True, timeout=120)
         with tarfile.open(archive) as packed:
             packed.extractall(made, filter="data")
     return made

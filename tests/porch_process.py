@@ -4,7 +4,9 @@ It can be stopped, killed with SIGKILL and started again on the same folder; eve
 read from the files it writes there.
 """
 
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -18,6 +20,11 @@ from porch_client import PorchClient
 
 START_SECONDS = 90.0
 """A start takes about one second; the rest is for a busy machine."""
+STOP_SECONDS = 60.0
+"""A stop takes about one second; the rest is for a busy machine, too."""
+PORTS = range(10_000, 30_000)
+"""Ports that the kernel gives nobody who asks for any port, nor a connection (Linux: ``ip_local_port_range``)."""
+_dice = random.SystemRandom()  # tests seed the other one, and two runs side by side must differ
 
 
 class ServerDied(AssertionError):
@@ -25,11 +32,16 @@ class ServerDied(AssertionError):
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a TCP port that nobody uses right now.
+
+    One of the kernel's choice could be given to any connection before the server listens there, or while it is started
+    anew; those outside of its range are taken only by who names them.
+    """
+    while True:
+        port = _dice.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class PorchProcess:
@@ -126,7 +138,7 @@ class PorchProcess:
         if not (self.data / "admin.key").exists():
             return False
         try:
-            client = self.client(timeout=2)
+            client = self.client(timeout=10)
         except OSError:  # the certificates are being written
             return False
         try:
@@ -150,17 +162,17 @@ class PorchProcess:
         started = time.monotonic()
         self._process.send_signal(signal.SIGINT)
         try:
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise ServerDied(f"the server did not stop within 10 s:\n{self.log_tail()}") from None
+            raise ServerDied(f"the server did not stop within {STOP_SECONDS} s:\n{self.log_tail()}") from None
         return time.monotonic() - started
 
     def kill(self) -> None:
         """End the server at once with SIGKILL, and whatever it started."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=STOP_SECONDS)
 
     def restart(self) -> None:
         """Start again on the same data; kills what still runs."""

@@ -125,11 +125,11 @@ def files_at(remote: Path, commit: str, folder: str) -> dict[str, str]:
 def is_ancestor(remote: Path, older: str, newer: str) -> bool:
     """Tell whether a commit is part of another's history."""
     command = ["git", "merge-base", "--is-ancestor", older, newer]
-    return subprocess.run(command, cwd=remote, env=ENVIRONMENT, check=False, timeout=60).returncode == 0
+    return subprocess.run(command, cwd=remote, env=ENVIRONMENT, check=False, timeout=120).returncode == 0
 
 
 def _show(remote: Path, blob: str) -> str:
-    done = subprocess.run(["git", "cat-file", "blob", blob], cwd=remote, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(["git", "cat-file", "blob", blob], cwd=remote, capture_output=True, check=True, timeout=120)
     return done.stdout.decode()
 
 

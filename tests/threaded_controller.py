@@ -15,7 +15,7 @@ from controllers.runtime.metrics import ControllerMetrics
 C = TypeVar("C", bound=InformedController)
 
 READY_SECONDS = 60.0
-STOPPED_SECONDS = 30.0
+STOPPED_SECONDS = 60.0
 QUIET_SECONDS = 0.6
 """Nothing happens for so long: what was caused by a request has happened."""
 SETTLED_SECONDS = 120.0

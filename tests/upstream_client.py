@@ -18,7 +18,7 @@ from remotes import Remote
 
 Object = dict[str, Any]
 
-READY_SECONDS = 30.0
+READY_SECONDS = 60.0
 """How long a repository may take to become Ready; upstream's suite allows 30 s to several minutes."""
 DELETE_OPTIONS: Object = {"kind": "DeleteOptions", "apiVersion": "porch.kpt.dev/v1alpha1"}
 PLURALS = {

@@ -167,7 +167,7 @@ def test_the_certificate_of_the_server_is_exchanged_without_a_restart(
     def exchanged() -> None:
         assert ssl.get_server_certificate(("127.0.0.1", porch_server.port)) != before
 
-    eventually(exchanged, timeout=30)
+    eventually(exchanged)
     assert porch_server.pid == pid
     porch_server.wait_until_available()
     assert json.loads(admin.ok("get", "packagerevisions", "-o", "json"))["items"] == []

@@ -165,7 +165,7 @@ def test_definitions_that_are_missing_or_of_another_version(
         )
     finally:
         admin.ok("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / DEFINITIONS))
-        admin.ok("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / DEFINITIONS))
+        admin.ok("wait", "--for=condition=Established", "--timeout=60s", "-f", str(ROOT / DEFINITIONS))
     assert not [line for line in told(plane) if "CustomResourceDefinition" in line]
 
 

@@ -44,7 +44,7 @@ def test_users_are_served_on_and_their_watches_end_with_where_to_resume(
         assert len(watch.lines) == 1
 
         assert stopping_server.ended_within(DELAY + WATCHES_END_SECONDS + 60)
-        watch.wait_for(lambda lines: len(lines) > 1, timeout=30)
+        watch.wait_for(lambda lines: len(lines) > 1)
 
     assert process is not None
     assert process.returncode == 0, stopping_server.log_tail()

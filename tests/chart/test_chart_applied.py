@@ -287,7 +287,7 @@ def test_people_get_rights_through_the_roles_of_the_cluster(
         answer = core("auth", "can-i", *asked.split(), f"--as=user-{role}").stdout.split()
         assert answer[:1] == ["yes" if allowed else "no"]
 
-    eventually(agreed, timeout=30)
+    eventually(agreed)
 
 
 def test_an_upgrade_changes_settings_and_keeps_the_certificate_until_two_thirds_of_its_life_are_over(

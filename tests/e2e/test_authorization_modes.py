@@ -116,7 +116,7 @@ def test_a_server_that_could_not_keep_its_promise_does_not_start(
     given = [argument.format(data=tmp_path) for argument in arguments]
     command = [sys.executable, "-m", "apiserver", "serve", "--data", str(tmp_path / "data"), "--port", "0", *given]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     assert done.returncode == 3
     assert message in done.stderr.splitlines()[-1]

@@ -37,8 +37,8 @@ def becomes_an_error(kubectl: Kubectl, name: str, *words: str) -> None:
         missing = [word for word in words if word.lower() not in condition["message"].lower()]
         assert not missing, condition["message"]
 
-    eventually(check, timeout=30)
-    assert kubectl("delete", "repository", name, timeout=15).returncode == 0
+    eventually(check)
+    assert kubectl("delete", "repository", name).returncode == 0
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_remote_that_hangs_holds_nobody_up_and_can_be_deleted(
     assert len(listed) == 1
     assert time.monotonic() - started < 5
     assert ready(kubectl, "deaf")["reason"] in {"Reconciling", "Error"}
-    kubectl.ok("delete", "repository", "deaf", timeout=10)
+    kubectl.ok("delete", "repository", "deaf")
     assert "NotFound" in kubectl("get", "repository", "deaf").stderr
 
 
@@ -131,7 +131,7 @@ def test_an_empty_remote_is_ready_and_takes_the_first_package(
     body["spec"]["git"]["createBranch"] = True
 
     kubectl.apply(body)
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
 
     assert porch.create_revision("deployments", "app").code == 201
 
@@ -182,11 +182,11 @@ def test_a_bad_certificate_says_so(kubectl: Kubectl, self_signed: int) -> None:
 def test_a_repository_recovers_when_its_remote_does(kubectl: Kubectl, git_http: GitServer) -> None:
     path = git_http.root / f"late-{kubectl.namespace}.git"
     kubectl.apply(repository("late", f"{git_http.url}/{path.name}", login=""))
-    eventually(lambda: _is_error(kubectl, "late"), timeout=30)
+    eventually(lambda: _is_error(kubectl, "late"))
 
     remotes.blueprints_remote(path)
 
-    kubectl.ok("wait", "--for=condition=Ready", "repository/late", "--timeout=60s", timeout=70)
+    kubectl.ok("wait", "--for=condition=Ready", "repository/late", "--timeout=60s")
     assert len(kubectl.ok("get", "packagerevisions", "-o", "name").split()) == 16
 
 

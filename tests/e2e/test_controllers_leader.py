@@ -68,7 +68,7 @@ def leader(place: Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iter
     """The process that leads."""
     made = Contender(place, "first", tmp_path, getattr(request, "param", None))
     made.start()
-    eventually(lambda: has_said(made, WORKING), timeout=30)
+    eventually(lambda: has_said(made, WORKING))
     yield made
     made.kill()
 
@@ -78,7 +78,7 @@ def other(place: Place, leader: Contender, tmp_path: Path, request: pytest.Fixtu
     """The process that waits."""
     made = Contender(place, "second", tmp_path, getattr(request, "param", None))
     made.start()
-    eventually(lambda: has_said(made, "another process leads"), timeout=30)
+    eventually(lambda: has_said(made, "another process leads"))
     yield made
     made.kill()
 
@@ -145,7 +145,7 @@ def test_the_leader_is_stopped_during_work_and_writes_nothing_when_it_continues(
     before, held_by = writes_of(place, leader.user), holder(place)
 
     leader.signal(signal.SIGCONT)
-    eventually(lambda: has_said(leader, "lost the lease"), timeout=30)
+    eventually(lambda: has_said(leader, "lost the lease"))
     time.sleep(5)
     all_are_done(place, names())
     assert taken_after < TAKEOVER
@@ -155,14 +155,14 @@ def test_the_leader_is_stopped_during_work_and_writes_nothing_when_it_continues(
 
     # It is as good a process as before: it works when it is its turn.
     assert other.stop() == 0
-    eventually(lambda: has_said(leader, WORKING, times=2), timeout=30)
+    eventually(lambda: has_said(leader, WORKING, times=2))
     place.new_upstream(2)
     place.change_variant("v0", upstream=upstream(revision=2))
 
     def follows() -> None:
         assert "size-2" in place.files("deployments.v0.packagevariant-1")["settings.yaml"]
 
-    eventually(follows, timeout=30)
+    eventually(follows)
 
 
 def test_a_leader_that_is_told_to_stop_during_work_finishes_what_it_began_and_is_followed_at_once(
@@ -183,7 +183,7 @@ def test_leaders_are_killed_one_after_the_other(place: Place, tmp_path: Path) ->
     for number in range(4):
         leader = Contender(place, f"number-{number}", tmp_path, QUICK)
         leader.start()
-        eventually(lambda process=leader: has_said(process, WORKING), timeout=40)  # type: ignore[misc]
+        eventually(lambda process=leader: has_said(process, WORKING))  # type: ignore[misc]
         if number == 0:
             begin_work(place, 2)
         if number < 3:
@@ -229,7 +229,7 @@ def test_whenever_a_leader_is_stopped_it_writes_nothing_after_it_continued(
         time.sleep(STOPPED)
         continued = time.time()
         leader.signal(signal.SIGCONT)
-        eventually(lambda process=leader, times=number // 2 + 1: has_said(process, "lost the lease", times), timeout=30)  # type: ignore[misc]
+        eventually(lambda process=leader, times=number // 2 + 1: has_said(process, "lost the lease", times))  # type: ignore[misc]
         time.sleep(1)
         assert times_of_writes(place, leader.user, since=continued) == []
         leader, other = other, leader

@@ -33,7 +33,7 @@ def gone(client: PorchClient, path: str = NAME) -> None:
 
 def define(client: PorchClient) -> None:
     assert client.request("POST", DEFINITIONS, definition()).code == 201
-    eventually(lambda: established(client), timeout=5)
+    eventually(lambda: established(client))
 
 
 @pytest.mark.parametrize("milliseconds", [0, 5, 20, 60, 150])
@@ -51,7 +51,7 @@ def test_a_definition_killed_while_it_goes_is_gone_after_the_next_start(
     client.close()
     server.start()
     client = server.client()
-    eventually(lambda: gone(client), timeout=20)
+    eventually(lambda: gone(client))
     define(client)
 
     assert client.request("GET", WIDGETS).object["items"] == [], "nothing of the former kind comes back"
@@ -73,11 +73,11 @@ def test_a_finalizer_that_held_its_definition_before_a_kill_still_does_and_can_b
     def marked() -> None:
         assert client.request("GET", f"{WIDGETS}/held").object["metadata"].get("deletionTimestamp")
 
-    eventually(marked, timeout=10)
+    eventually(marked)
     patch = b'{"metadata":{"finalizers":null}}'
     answer = client.request("PATCH", f"{WIDGETS}/held", patch, content_type="application/merge-patch+json")
     assert answer.code == 200, answer.body
-    eventually(lambda: gone(client), timeout=10)
+    eventually(lambda: gone(client))
     client.close()
 
 

@@ -110,7 +110,7 @@ def tight(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TightDisk]
 def registered(server: PorchProcess, remote: Remote) -> None:
     kubectl = Kubectl(server.kubeconfig)
     kubectl.apply(credentials(), repository("deployments", remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
 
 
 def test_a_full_disk_below_the_clones_loses_nothing_and_leaves_nothing_half_done(
@@ -143,7 +143,7 @@ def test_a_full_disk_below_the_clones_loses_nothing_and_leaves_nothing_half_done
     check_published(waiting)
     accepted(porch.save(saved.name, {"again.txt": "y\n"}))
     tight.server.restart()
-    Kubectl(tight.server.kubeconfig).ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    Kubectl(tight.server.kubeconfig).ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
     again = tight.server.client()
     check_published(Revision(again, empty_remote, waiting.name, waiting.package))
     assert again.resources(saved.name).object["spec"]["resources"]["again.txt"] == "y\n"
@@ -163,13 +163,13 @@ def test_a_repository_registered_on_a_full_disk_says_so_and_recovers(
     tight.fill()
     kubectl = Kubectl(tight.server.kubeconfig)
     kubectl.apply(repository("blueprints", test_blueprints_remote.url, login=""))
-    kubectl.ok("wait", "--for=jsonpath={.status.conditions[0].reason}=Error", "repository/blueprints", "--timeout=30s")
+    kubectl.ok("wait", "--for=jsonpath={.status.conditions[0].reason}=Error", "repository/blueprints", "--timeout=60s")
     message = kubectl.json("get", "repository", "blueprints")["status"]["conditions"][0]["message"]
     assert "full" in message
 
     tight.empty()
 
-    kubectl.ok("wait", "--for=condition=Ready", "repository/blueprints", "--timeout=60s", timeout=70)
+    kubectl.ok("wait", "--for=condition=Ready", "repository/blueprints", "--timeout=60s")
     assert len(kubectl.ok("get", "packagerevisions", "-o", "name").split()) == 16
 
 
@@ -211,7 +211,7 @@ def test_a_start_on_a_damaged_database_says_which_file(tmp_path: Path) -> None:
     (data / "porch.db").write_bytes(b"this is no database" * 100)
     command = [sys.executable, "-m", "apiserver", "serve", "--data", str(data), "--port", "0"]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     assert done.returncode != 0
     assert "porch.db" in done.stderr

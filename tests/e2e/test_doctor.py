@@ -141,7 +141,7 @@ def test_each_trouble_on_a_server_is_a_line_with_what_to_do(
 def test_who_may_not_look_is_told_so(porch_server: PorchProcess, kubectl: Kubectl, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "apiserver", "issue", "bob", "--data", str(porch_server.data)]
     made = tmp_path / "bob.kubeconfig"
-    made.write_text(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+    made.write_text(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
     here = kubectl.namespace
 
     stranger = doctor("--kubeconfig", str(made), "-n", here, home=tmp_path)
@@ -181,7 +181,7 @@ def files(porch_server: PorchProcess, register: Register, namespace: str, empty_
     register(**{namespace: empty_remote})
     folder = tmp_path / "kept"
     command = [sys.executable, "-m", "apiserver", "backup", str(folder), "--data", str(porch_server.data)]
-    subprocess.run(command, capture_output=True, timeout=60, check=True)
+    subprocess.run(command, capture_output=True, timeout=120, check=True)
     (clone,) = (porch_server.data / "clones").glob(f"{namespace}-*.git")
     shutil.copytree(clone, folder / "clones" / clone.name)
     return folder

@@ -31,7 +31,7 @@ def test_drafts_tags_and_branches_that_others_push_move_and_delete_are_watch_eve
     with kubectl.watch("get", "packagerevisions", "-w", "--output-watch-events") as window:
 
         def saw(kind: str, name: str) -> None:
-            window.wait_for(lambda lines: any(line.split()[:2] == [kind, name] for line in lines), timeout=20)
+            window.wait_for(lambda lines: any(line.split()[:2] == [kind, name] for line in lines))
 
         commit_files(path, {"theirs/Kptfile": KPTFILE}, "Theirs", branch="drafts/theirs/v1")
         saw("ADDED", "deployments.theirs.v1")
@@ -66,7 +66,7 @@ def test_a_remote_that_is_deleted_and_made_anew_is_followed(
     def followed() -> None:
         assert porch.revisions() == []
 
-    eventually(followed, timeout=30)
+    eventually(followed)
     again = proposal(porch, "deployments", deployments, "released")
     accepted(porch.approve(again.name))
     assert set(refs(deployments.path)) == {"refs/heads/main", "refs/tags/released/v1"}
@@ -95,7 +95,7 @@ def test_everything_that_reached_git_is_rebuilt_without_the_database(
 def _register(server: PorchProcess, remote: Remote) -> None:
     kubectl = Kubectl(server.kubeconfig)
     kubectl.apply(credentials(), repository("deployments", remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
 
 
 def _fill(server: PorchProcess, remote: Remote) -> object:

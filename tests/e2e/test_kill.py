@@ -92,7 +92,7 @@ def wait_for_approvals(workers: Sequence[Worker], count: int) -> None:
     def acknowledged() -> None:
         assert sum(approvals(list(worker.ledgers)) for worker in workers) >= count
 
-    eventually(acknowledged, timeout=30)
+    eventually(acknowledged)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def doomed(tmp_path: Path, git_http: GitServer, empty_remote: Remote) -> Iterato
     server.start()
     kubectl = Kubectl(server.kubeconfig)
     kubectl.apply(credentials(), repository("deployments", empty_remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
     yield server, empty_remote
     server.stop()
 
@@ -125,7 +125,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_half_done_is_left_by_kill_9(
         time.sleep(dice.uniform(0, WORK_SECONDS[0]))  # or each round would end with an answer
         server.kill()
         for thread in threads:
-            thread.join(timeout=30)
+            thread.join(timeout=60)
         unexpected = [problem for worker in workers for problem in worker.unexpected]
         assert not unexpected, unexpected
         ledgers += [ledger for worker in workers for ledger in worker.ledgers]
@@ -138,13 +138,13 @@ def test_nothing_acknowledged_is_lost_and_nothing_half_done_is_left_by_kill_9(
 def check(server: PorchProcess, remote: Remote, ledgers: list[Ledger]) -> None:
     """Compare what the clients were told with what the API and Git say once the first sync is through."""
     kubectl = Kubectl(server.kubeconfig)
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
     porch = server.client()
     try:
         for ledger in ledgers:
             if ledger.name:
-                eventually(lambda owed=ledger: check_one(porch, remote, owed), timeout=20)  # type: ignore[misc]
-        eventually(lambda: check_all(porch, remote), timeout=20)
+                eventually(lambda owed=ledger: check_one(porch, remote, owed))  # type: ignore[misc]
+        eventually(lambda: check_all(porch, remote))
     finally:
         porch.close()
     git("fsck", "--strict", "--no-dangling", cwd=remote.path)

@@ -176,18 +176,18 @@ def test_wait_sees_a_lifecycle_come_and_an_object_go(
     register(deployments=empty_remote)
     app = draft(porch, "deployments", empty_remote)
     command = kubectl.command(
-        "wait", "--for=jsonpath={.spec.lifecycle}=Proposed", f"packagerevision/{app.name}", "--timeout=20s"
+        "wait", "--for=jsonpath={.spec.lifecycle}=Proposed", f"packagerevision/{app.name}", "--timeout=60s"
     )
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
         time.sleep(0.3)
         assert waiting.poll() is None
         assert porch.propose(app.name).code == 200
-        assert waiting.wait(timeout=15) == 0
-    command = kubectl.command("wait", "--for=delete", f"packagerevision/{app.name}", "--timeout=20s")
+        assert waiting.wait(timeout=90) == 0
+    command = kubectl.command("wait", "--for=delete", f"packagerevision/{app.name}", "--timeout=60s")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
         time.sleep(0.3)
         assert porch.delete_revision(app.name).code == 200
-        assert waiting.wait(timeout=15) == 0
+        assert waiting.wait(timeout=90) == 0
 
 
 def test_a_finalizer_holds_a_revision_until_it_is_taken_off(
@@ -213,7 +213,7 @@ def test_uids_follow_from_the_name(kubectl: Kubectl, register: Register, empty_r
     other.ok("create", "namespace", "rpkg-init")
     try:
         other.apply(credentials(), repository("git", empty_remote.url))
-        other.ok("wait", "--for=condition=Ready", "repository/git", "--timeout=30s")
+        other.ok("wait", "--for=condition=Ready", "repository/git", "--timeout=60s")
         made = other.create(package_revision("git", "init-package", "init-1", init_task()))
         assert made["metadata"]["uid"] == "45ee0692-730a-51b2-9a1d-ad4f4ad55dc8"
     finally:
@@ -274,7 +274,7 @@ def test_everything_that_get_printed_is_replaced_at_once(
         return printed, kubectl.ok("replace", "-f", "-", stdin=printed)
 
     # Until the Repository's status has the new draft, it may change in between.
-    everything, done = eventually(printed_and_replaced, timeout=30)
+    everything, done = eventually(printed_and_replaced)
 
     assert done.count("replaced") == 5
     unknown = kubectl("replace", "-f", "-", stdin=everything.replace("  data:\n    k: v", "  dota:\n    k: v"))

@@ -80,7 +80,7 @@ def put_secret(porch: PorchClient, name: str, type_: str, **data: str) -> None:
 def put_repository(porch: PorchClient, name: str, url: str, secret: str, *, ready: bool = True) -> None:
     answer = porch.request("POST", REPOSITORIES, repository(name, url, login=secret))
     assert answer.code == 201, answer.body
-    eventually(lambda: check_ready(porch, name, "True" if ready else "False"), timeout=30)
+    eventually(lambda: check_ready(porch, name, "True" if ready else "False"))
 
 
 def check_ready(porch: PorchClient, name: str, wanted: str) -> None:
@@ -147,7 +147,7 @@ def test_a_clients_trace_goes_on_through_use_case_render_git_and_database(
         attempts = [span for span in traces.named("git attempt") if span.trace == pushes[0].trace]
         assert attempts
 
-    eventually(arrived, timeout=20)
+    eventually(arrived)
     told = [headers["traceparent"] for _, path, headers in remotes.requests if "traceparent" in headers]
     assert all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-0[13]", one) for one in told)
     assert {one.split("-")[1] for one in told} & {span.trace for span in traces.named("push")}
@@ -165,14 +165,14 @@ def test_what_fails_is_marked_in_its_trace(porch: PorchClient, traces: Collector
         assert failed
         assert failed[0].failed
 
-    eventually(arrived, timeout=20)
+    eventually(arrived)
 
 
 def test_watches_leave_no_spans(porch: PorchClient, traces: Collector) -> None:
     porch.request("GET", porch.path("packagerevisions") + "?watch=true&timeoutSeconds=1")
     porch.request("GET", porch.path("packagerevisions") + "?limit=1")
 
-    eventually(lambda: has(traces.named("list packagerevisions")), timeout=20)
+    eventually(lambda: has(traces.named("list packagerevisions")))
     assert traces.named("watch packagerevisions") == []
 
 
@@ -188,7 +188,7 @@ def test_lines_of_a_request_name_it_its_user_and_its_object(porch: PorchClient, 
         porch.headers = {}
 
     assert answer.headers["audit-id"] == "my-request-1"
-    eventually(lambda: has([one for one in log_lines(server) if one.get("request_id") == "my-request-1"]), timeout=10)
+    eventually(lambda: has([one for one in log_lines(server) if one.get("request_id") == "my-request-1"]))
     (line,) = [one for one in log_lines(server) if one.get("request_id") == "my-request-1"]
     assert line["event"] == "request answered"
     assert line["user"] == "admin"
@@ -207,7 +207,7 @@ def test_lines_of_background_work_name_the_repository_and_no_request(porch: Porc
         assert lines
         assert all("request_id" not in one and "user" not in one for one in lines)
 
-    eventually(logged, timeout=20)
+    eventually(logged)
 
 
 def test_no_secret_is_in_anything_that_the_server_says(
@@ -238,7 +238,7 @@ def test_no_secret_is_in_anything_that_the_server_says(
     answers.append(porch.create_revision("repo", "cloned", tasks=[clone]).body)
     for path in ("/api/v1/namespaces/default/events", REPOSITORIES, porch.path("packagerevisions"), "/metrics"):
         answers.append(porch.request("GET", path).body)
-    eventually(lambda: has(traces.named("git attempt")), timeout=20)
+    eventually(lambda: has(traces.named("git attempt")))
 
     said = b"\n".join([*answers, *traces.raw, server.log.read_bytes()])
 

@@ -96,7 +96,7 @@ def check_git_after_approval(kubectl: Kubectl, remote: Remote, clone: Path) -> N
     assert revision["status"]["publishedBy"] == "admin"
     placeholder = kubectl.json("get", "packagerevision", "deployments.assets.main")
     assert (placeholder["spec"]["revision"], placeholder["spec"]["lifecycle"]) == (-1, "Published")
-    subprocess.run(["git", "clone", "--quiet", remote.url, clone], check=True, timeout=30)
+    subprocess.run(["git", "clone", "--quiet", remote.url, clone], check=True, timeout=120)
     assert (clone / "README.md").exists(), "what was on main is still there"
     files = kubectl.json("get", "packagerevisionresources", FIRST)["spec"]["resources"]
     assert {path.name: path.read_text() for path in (clone / "assets").iterdir()} == files
@@ -109,7 +109,7 @@ def check_git_after_approval(kubectl: Kubectl, remote: Remote, clone: Path) -> N
     ).stdout.strip().split("|")  # fmt: skip
     assert len(log[0].split()) == 2, "the approval merges the draft"
     assert log[1:] == ["admin", "Package Orchestration Service <porch@kpt.dev>", "Approving package revision assets/1"]
-    subprocess.run(["git", "-C", clone, "fsck", "--strict"], check=True, capture_output=True, timeout=30)
+    subprocess.run(["git", "-C", clone, "fsck", "--strict"], check=True, capture_output=True, timeout=120)
 
 
 def make_second_revision(kubectl: Kubectl) -> None:
@@ -158,7 +158,7 @@ def test_a_draft_is_on_its_branch_in_the_remote_a_moment_after_it_was_saved(
         assert "refs/heads/drafts/assets/v1" in refs(empty_remote.path)
         return files_at(empty_remote.path, "refs/heads/drafts/assets/v1", "assets")
 
-    files = eventually(pushed, timeout=5)
+    files = eventually(pushed)
     assert files == kubectl.json("get", "packagerevisionresources", FIRST)["spec"]["resources"]
 
 

@@ -57,7 +57,7 @@ def register(server: PorchProcess, blueprints: Remote, remote: Remote) -> None:
         repository("blueprints", blueprints.url, login=""),
         repository("deployments", remote.url, deployment=True),
     )
-    kubectl.ok("wait", "--for=condition=Ready", "repositories", "--all", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repositories", "--all", "--timeout=60s")
 
 
 def upgrade_task(local: str) -> Object:

@@ -21,7 +21,7 @@ from remotes import Remote, git, refs
 def porch_rebuild(server: PorchProcess, *arguments: str) -> tuple[int, str]:
     """Run the command; return its exit code and what it printed."""
     command = [sys.executable, "-m", "apiserver", "rebuild", *arguments, "--data", str(server.data)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -38,7 +38,7 @@ def filled(server: PorchProcess, empty_remote: Remote) -> Iterator[PorchClient]:
     """A draft, a proposal and a published package in a repository that is not looked at again by itself."""
     kubectl = Kubectl(server.kubeconfig)
     kubectl.apply(credentials(), repository("deployments", empty_remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
     porch = server.client()
     draft(porch, "deployments", empty_remote, "drafted").wait_until_pushed()
     proposal(porch, "deployments", empty_remote, "proposed").wait_until_pushed()

@@ -122,7 +122,7 @@ def test_a_slow_approval_holds_nobody_else_up(
     assert time.monotonic() - started < 0.7
     refused(porch.approve(app.name), 409, "Conflict", "another request is already in progress on package revision")
 
-    thread.join(timeout=30)
+    thread.join(timeout=60)
     approved = accepted(answers[0])
     assert (approved["spec"]["revision"], approved["spec"]["lifecycle"]) == (1, "Published")
 
@@ -252,7 +252,7 @@ def test_wrong_credentials_are_named_and_nothing_is_published(
     kubectl: Kubectl, porch: PorchClient, empty_remote: Remote
 ) -> None:
     kubectl.apply(credentials(), repository("deployments", empty_remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
     app = proposal(porch, "deployments", empty_remote)
     before = app.snapshot()
     kubectl.apply(credentials(password="wrong"))
@@ -329,7 +329,7 @@ def test_in_sync_mode_a_draft_is_in_the_remote_before_the_answer_or_not_saved(
 ) -> None:
     kubectl = Kubectl(strict_server.kubeconfig)
     kubectl.apply(credentials(), repository("deployments", empty_remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
     porch = strict_server.client()
     name = accepted(porch.create_revision("deployments", "app"))["metadata"]["name"]
     app = Revision(porch, empty_remote, name, "app")

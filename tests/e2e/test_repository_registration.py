@@ -98,7 +98,7 @@ def test_a_claim_ends_with_its_repository(kubectl: Kubectl, porch: PorchClient, 
     accepted(post(porch, located("first", empty_remote.url)))
     assert post(porch, located("second", empty_remote.url)).code == 409
 
-    kubectl.ok("delete", "repository", "first", timeout=15)
+    kubectl.ok("delete", "repository", "first")
 
     assert post(porch, located("second", empty_remote.url)).code == 201
 
@@ -147,7 +147,7 @@ def test_an_oci_repository_is_kept_and_says_that_it_is_not_supported(kubectl: Ku
         assert "not supported" in condition["message"]
 
     eventually(says_so)
-    kubectl.ok("delete", "repository", "images", timeout=15)
+    kubectl.ok("delete", "repository", "images")
 
 
 def test_one_remote_is_registered_in_three_namespaces_under_different_names(
@@ -159,7 +159,7 @@ def test_one_remote_is_registered_in_three_namespaces_under_different_names(
         accepted(post(porch, located(f"repo-{number}", test_blueprints_remote.url), namespace))
     for number in range(3):
         namespace = f"{kubectl.namespace}-{number}"
-        kubectl.ok("wait", "-n", namespace, "--for=condition=Ready", f"repository/repo-{number}", "--timeout=30s")
+        kubectl.ok("wait", "-n", namespace, "--for=condition=Ready", f"repository/repo-{number}", "--timeout=60s")
         items = kubectl.json("get", "packagerevisions", "-n", namespace)["items"]
         assert len(items) == 16
         assert {item["metadata"]["name"].split(".")[0] for item in items} == {f"repo-{number}"}
@@ -179,7 +179,7 @@ def test_a_repository_that_is_unregistered_and_registered_again_has_the_same_rev
     draft(porch, "deployments", empty_remote, "other").wait_until_pushed()
     before = [essence(item) for item in porch.revisions()]
 
-    kubectl.ok("delete", "repository", "deployments", timeout=15)
+    kubectl.ok("delete", "repository", "deployments")
     assert porch.revisions() == []
     register(deployments=empty_remote)
 
@@ -193,7 +193,7 @@ def test_a_foreign_finalizer_holds_the_repository_but_not_its_revisions(
     body["metadata"]["finalizers"] = ["example.com/hold"]
     remotes.commit_files(empty_remote.path, {"a/Kptfile": "apiVersion: kpt.dev/v1\nkind: Kptfile\n"}, "a", tag="a/v1")
     accepted(post(porch, body))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/held", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/held", "--timeout=60s")
     assert len(porch.revisions()) == 2
 
     kubectl.ok("delete", "repository", "held", "--wait=false")
@@ -213,12 +213,12 @@ def test_a_namespace_takes_its_repositories_along_and_leaves_git_alone(
     elsewhere = porch_server.client(other_namespace)
     kubectl.ok("apply", "-n", other_namespace, "-f", "-", stdin=credentials())
     accepted(post(elsewhere, repository("repo", empty_remote.url)))
-    kubectl.ok("wait", "-n", other_namespace, "--for=condition=Ready", "repository/repo", "--timeout=30s")
+    kubectl.ok("wait", "-n", other_namespace, "--for=condition=Ready", "repository/repo", "--timeout=60s")
     published(elsewhere, "repo", empty_remote, "app")
     elsewhere.close()
     before = remotes.refs(empty_remote.path)
 
-    kubectl.ok("delete", "namespace", other_namespace, timeout=40)
+    kubectl.ok("delete", "namespace", other_namespace)
 
     assert remotes.refs(empty_remote.path) == before
 
@@ -239,6 +239,6 @@ def test_a_repository_can_be_unregistered_while_it_is_read_for_the_first_time(
     for wait in (0.05, 0.3, 0.6, 1.0):
         accepted(post(porch, located("many", f"{git_http.url}/{path.name}")))
         time.sleep(wait)
-        kubectl.ok("delete", "repository", "many", timeout=20)
+        kubectl.ok("delete", "repository", "many")
         time.sleep(0.5)
         assert porch.revisions() == []

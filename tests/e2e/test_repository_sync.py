@@ -26,7 +26,7 @@ def scheduled(kubectl: Kubectl, empty_remote: Remote) -> Callable[[str], None]:
         body = repository("repo", empty_remote.url)
         body["spec"]["sync"] = {"schedule": schedule}
         kubectl.apply(credentials(), body)
-        kubectl.ok("wait", "--for=condition=Ready", "repository/repo", "--timeout=30s")
+        kubectl.ok("wait", "--for=condition=Ready", "repository/repo", "--timeout=60s")
 
     return register
 
@@ -79,13 +79,13 @@ def test_a_schedule_says_when_the_changes_of_others_are_read(
 
     kubectl.ok("patch", "repository", "repo", "--type=merge", "-p", '{"spec":{"sync":{"schedule":"@every 1s"}}}')
 
-    eventually(lambda: shows_theirs(kubectl), timeout=10)
+    eventually(lambda: shows_theirs(kubectl))
     first = get(kubectl)["status"]["lastFullSyncTime"]
 
     def goes_on() -> None:
         assert get(kubectl)["status"]["lastFullSyncTime"] > first
 
-    eventually(goes_on, timeout=10)
+    eventually(goes_on)
 
 
 def test_an_annotation_asks_for_a_sync_and_is_gone_when_it_is_done(
@@ -105,7 +105,7 @@ def test_an_annotation_asks_for_a_sync_and_is_gone_when_it_is_done(
             assert found["status"]["lastFullSyncTime"] > before["status"]["lastFullSyncTime"]
             assert found["metadata"]["generation"] == before["metadata"]["generation"]
 
-        eventually(done, timeout=10)
+        eventually(done)
     shows_theirs(kubectl)
 
 
@@ -125,7 +125,7 @@ def test_a_sync_at_a_time_is_done_then_or_at_once_when_it_has_passed(
         assert found["spec"]["sync"] == {"schedule": NEVER}
         assert found["status"]["observedGeneration"] == found["metadata"]["generation"]
 
-    eventually(done, timeout=10)
+    eventually(done)
     shows_theirs(kubectl)
     assert get(kubectl)["status"]["lastFullSyncTime"] >= at
 
@@ -135,7 +135,7 @@ def test_what_a_request_asked_for_is_done_once(kubectl: Kubectl, scheduled: Call
     scheduled(NEVER)
     patch = '{"spec":{"sync":{"runOnceAt":"2026-01-01T00:00:00Z"}}}'
     kubectl.ok("patch", "repository", "repo", "--type=merge", "-p", patch)
-    eventually(lambda: _observed(kubectl), timeout=10)
+    eventually(lambda: _observed(kubectl))
     before = get(kubectl)["status"]["lastFullSyncTime"]
     time.sleep(1.1)
 
@@ -151,7 +151,7 @@ def _observed(kubectl: Kubectl) -> None:
 
 def test_a_look_that_finds_nothing_writes_nothing(kubectl: Kubectl, porch: PorchClient, empty_remote: Remote) -> None:
     kubectl.apply(credentials(), repository("repo", empty_remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/repo", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/repo", "--timeout=60s")
     before = get(kubectl)["metadata"]["resourceVersion"]
 
     time.sleep(5)
@@ -165,12 +165,12 @@ def test_a_missing_remote_shows_with_a_schedule_too_and_recovery_reads_it(
     scheduled(NEVER)
     aside = empty_remote.path.with_suffix(".aside")
     shutil.move(empty_remote.path, aside)
-    kubectl.ok("wait", "--for=condition=Ready=False", "repository/repo", "--timeout=20s")
+    kubectl.ok("wait", "--for=condition=Ready=False", "repository/repo", "--timeout=60s")
     push_theirs(Remote(aside, ""))
 
     shutil.move(aside, empty_remote.path)
 
-    kubectl.ok("wait", "--for=condition=Ready", "repository/repo", "--timeout=40s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/repo", "--timeout=60s")
     shows_theirs(kubectl)
     events = kubectl.json("get", "events")["items"]
     assert [e["type"] for e in events if e["reason"] == "SyncFailed"] == ["Warning"]

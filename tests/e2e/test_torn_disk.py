@@ -88,7 +88,7 @@ def test_a_torn_clone_is_repaired_from_its_remote(
 
     porch = server.client()
     for one in (app, work):
-        eventually(lambda name=one.name: check_files(porch, name, before[name]), timeout=30)  # type: ignore[misc]
+        eventually(lambda name=one.name: check_files(porch, name, before[name]))  # type: ignore[misc]
     again = Revision(porch, empty_remote, work.name, "work")
     accepted(porch.propose(work.name))
     accepted(porch.approve(work.name))
@@ -103,7 +103,7 @@ def registered(server: PorchProcess, remote: Remote) -> PorchClient:
     accepted(porch.request("POST", "/api/v1/namespaces/default/secrets", credentials()))
     path = f"{CONFIG}/namespaces/default/repositories"
     accepted(porch.request("POST", path, repository("deployments", remote.url)))
-    eventually(lambda: check_ready(porch, f"{path}/deployments"), timeout=30)
+    eventually(lambda: check_ready(porch, f"{path}/deployments"))
     return porch
 
 
@@ -143,7 +143,7 @@ def test_a_database_that_lost_its_end_agrees_with_git_again(
         porch.close()  # the registration was lost, too
         porch = registered(server, empty_remote)
     for name, expected in files.items():
-        eventually(lambda at=name: check_published(porch, at), timeout=30)  # type: ignore[misc]
+        eventually(lambda at=name: check_published(porch, at))  # type: ignore[misc]
         check_files(porch, name, expected)
     time.sleep(1.5)  # what the older log still wanted to push is pushed now
     assert set(refs(empty_remote.path)) == {"refs/heads/main", *(f"refs/tags/{app.package}/v1" for app in apps)}

@@ -101,7 +101,7 @@ def story(kubectl: Kubectl, register: Register, blueprints: Remote, deployments:
     """Two registered repositories, the first revision of a blueprint, and what is injected."""
     register(blueprints=blueprints, deployments=deployments, deployment=("deployments",))
     kubectl.apply(DEFINITION, readable("config.bigco.com", "serviceendpoints"))
-    kubectl.ok("wait", "--for=condition=Established", "--timeout=20s", f"crd/{DEFINITION['metadata']['name']}")
+    kubectl.ok("wait", "--for=condition=Established", "--timeout=60s", f"crd/{DEFINITION['metadata']['name']}")
     kubectl.apply(endpoints("useast1-endpoints", SITE))
     publish_blueprint(
         kubectl,
@@ -387,7 +387,7 @@ def published_and_draft(kubectl: Kubectl, name: str, **spec: Any) -> tuple[str, 
 def test_a_variant_that_deletes_leaves_no_draft_and_proposes_the_rest(story: Kubectl, deployments: Remote) -> None:
     first, second = published_and_draft(story, "short")
 
-    story.ok("delete", "packagevariant", "short", "--timeout=30s")
+    story.ok("delete", "packagevariant", "short", "--timeout=60s")
 
     gone(story, "packagerevision", second)
     body = revision(story, first)
@@ -408,7 +408,7 @@ def test_a_variant_that_orphans_leaves_everything(story: Kubectl, cascade: str) 
     first, second = published_and_draft(story, name, deletionPolicy="orphan")
     before = files_of(story, second)
 
-    story.ok("delete", "packagevariant", name, f"--cascade={cascade}", "--timeout=30s")
+    story.ok("delete", "packagevariant", name, f"--cascade={cascade}", "--timeout=60s")
 
     left_alone(story, first, "Published")
     left_alone(story, second, "Draft")
@@ -432,7 +432,7 @@ def test_a_variant_deleted_in_the_foreground_keeps_what_is_published(story: Kube
     """
     first, second = published_and_draft(story, "front", deletionPolicy="orphan")
 
-    story.ok("delete", "packagevariant", "front", "--cascade=foreground", "--timeout=30s")
+    story.ok("delete", "packagevariant", "front", "--cascade=foreground", "--timeout=60s")
 
     left_alone(story, first, "Published")
     assert "refs/tags/front/v1" in refs(deployments.path)
@@ -445,7 +445,7 @@ def test_a_variant_deleted_in_the_foreground_keeps_what_is_published(story: Kube
 @pytest.mark.timeout(200)
 def test_what_was_orphaned_is_adopted_by_the_variant_that_comes_again(story: Kubectl) -> None:
     first, second = published_and_draft(story, "again", deletionPolicy="orphan")
-    story.ok("delete", "packagevariant", "again", "--timeout=30s")
+    story.ok("delete", "packagevariant", "again", "--timeout=60s")
 
     story.apply(variant("again"))
     ready_target(story, "again", reason="DownstreamExists")

@@ -44,7 +44,7 @@ def variants(kubectl: Kubectl, *arguments: str) -> "subprocess.CompletedProcess[
     """Run the command as a user would."""
     where = ["--kubeconfig", str(kubectl.kubeconfig), "--namespace", kubectl.namespace]
     command = [sys.executable, "-m", "apiserver", "variants", *arguments, *where]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def printed(kubectl: Kubectl, *arguments: str) -> str:

@@ -26,7 +26,7 @@ def draft(kubectl: Kubectl, register: Register, empty_remote: Remote) -> Json:
 
 def waiting(kubectl: Kubectl, *arguments: str) -> "subprocess.Popen[str]":
     """Begin to wait in another process, as a script would."""
-    command = kubectl.command("wait", "--timeout=20s", *arguments)
+    command = kubectl.command("wait", "--timeout=60s", *arguments)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -35,13 +35,13 @@ def test_who_waits_for_a_lifecycle_is_told_when_it_is_reached(kubectl: Kubectl, 
         move(kubectl, NAME, "Proposed")
         assert process.poll() is None
         move(kubectl, NAME, "Published")
-        printed, _ = process.communicate(timeout=30)
+        printed, _ = process.communicate(timeout=90)
 
     assert (process.returncode, printed.strip()) == (0, f"packagerevision.porch.kpt.dev/{NAME} condition met")
 
 
 def test_who_waits_for_the_pipeline_is_told_that_it_passed(kubectl: Kubectl, draft: Json) -> None:
-    assert "condition met" in kubectl.ok("wait", f"--for=condition={GATE}", "--timeout=10s", REVISION)
+    assert "condition met" in kubectl.ok("wait", f"--for=condition={GATE}", "--timeout=60s", REVISION)
     never = kubectl("wait", f"--for=condition={GATE}=False", "--timeout=1s", REVISION)
     assert "timed out waiting" in never.stderr
 
@@ -52,7 +52,7 @@ def test_who_waits_for_a_condition_of_the_package_is_told_when_somebody_sets_it(
         reviewed = {"type": "Reviewed", "status": "True", "reason": "LooksGood", "message": "checked by hand"}
         now["status"]["conditions"] = [*now["status"]["conditions"], reviewed]
         kubectl.replace(now)
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
 
     assert process.returncode == 0
 
@@ -64,7 +64,7 @@ def test_who_waits_for_a_deletion_is_told_when_the_last_finalizer_goes(kubectl: 
         kubectl.ok("delete", "--wait=false", "packagerevision", NAME)
         assert process.poll() is None
         kubectl.ok("patch", "packagerevision", NAME, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
 
     assert process.returncode == 0
 
@@ -76,7 +76,7 @@ def test_who_waits_for_a_revision_to_come_is_told_when_it_is_made(
     register(repo=empty_remote)
     with waiting(kubectl, "--for=create", REVISION) as process:
         kubectl.create(package_revision("repo", "app", "v1", init_task()))
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
 
     assert process.returncode == 0
 
@@ -85,13 +85,13 @@ def test_who_waits_for_all_revisions_of_a_selector_waits_for_each(kubectl: Kubec
     kubectl.create(package_revision("repo", "other", "v1", init_task()))
     kubectl.ok("label", "packagerevisions", "--all", "team=edge")
 
-    printed = kubectl.ok("wait", f"--for=condition={GATE}", "--timeout=10s", "packagerevisions", "-l", "team=edge")
+    printed = kubectl.ok("wait", f"--for=condition={GATE}", "--timeout=60s", "packagerevisions", "-l", "team=edge")
 
     assert printed.count("condition met") == 2
 
 
 def test_a_repository_is_waited_for_by_its_ready_condition(kubectl: Kubectl, draft: Json) -> None:
-    assert "condition met" in kubectl.ok("wait", "--for=condition=Ready", "--timeout=10s", "repository/repo")
+    assert "condition met" in kubectl.ok("wait", "--for=condition=Ready", "--timeout=60s", "repository/repo")
 
 
 def test_status_tools_find_only_what_they_read_right(kubectl: Kubectl, draft: Json) -> None:

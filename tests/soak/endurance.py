@@ -24,7 +24,7 @@ from soak_repositories import register
 
 SAMPLE_SECONDS = 2.0
 WATCHERS = 4
-QUIET_SECONDS = 60.0
+QUIET_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class _Load:
         for watcher in self._watchers:
             watcher.stop()
         for watcher in self._watchers:
-            watcher.join(timeout=20)
+            watcher.join(timeout=60)
             self._report.events += watcher.events
 
 

@@ -25,7 +25,7 @@ from porch_process import free_port
 from remotes import PUSHER, Remote, empty_remote, git
 
 Moment = Literal["before", "during", "after"]
-START_SECONDS = 10.0
+START_SECONDS = 60.0
 TRAP = "trap.json"
 
 
@@ -80,7 +80,7 @@ class GitHost:
             return
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=START_SECONDS)
         if self._process.stdin is not None:
             self._process.stdin.close()
 

@@ -38,7 +38,7 @@ START_SECONDS = (0.3, 3.0)
 """How long it may start until it is killed again; it begins to look at its remotes after about one."""
 TROUBLE_SECONDS = (0.2, 0.8)
 """How long they go on beside a dead Git host or a full disk."""
-QUIET_SECONDS = 45.0
+QUIET_SECONDS = 120.0
 """How long a restarted server may take until everything is right; a remote that was down is tried again with pauses."""
 GIT_TIMEOUT = "5"
 DISK_MEGABYTES = 96
@@ -137,7 +137,7 @@ class Life:
     def _end_watcher(self) -> None:
         assert self._watcher is not None
         self._watcher.stop()
-        self._watcher.join(timeout=10)
+        self._watcher.join(timeout=60)
 
     # --- living ------------------------------------------------------------------------------------------
 

@@ -214,5 +214,5 @@ def fsck_clones(data: Path, seen: Path, wrapper: Sequence[str] = ()) -> None:
             "--strict",
             "--no-dangling",
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr

@@ -51,7 +51,7 @@ class TightDisk:
     def close(self) -> None:
         """Let go of the disk and everything on it."""
         self._holder.kill()
-        self._holder.communicate(timeout=10)
+        self._holder.communicate(timeout=60)
 
 
 def _write_until_full(file: object, size: int) -> None:
