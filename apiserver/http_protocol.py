@@ -18,8 +18,8 @@ from apiserver.machinery.watch import WRITABLE
 
 MAX_HEAD = 64 * 1024
 """Bytes of request line and header fields; kubectl sends under 1 KiB."""
-MAX_FIELDS = 256
-"""Header fields of one request; an aggregator sends one per group of the user."""
+MAX_FIELDS = 1024
+"""Header fields of one request; an aggregator sends one per group of the user, and directories put people into hundreds."""
 HEAD_TIMEOUT = 32.0
 """Seconds from connecting, or from a request's first byte, to its complete head; kube-apiserver's figure."""
 UNREAD_SECONDS = 75.0

@@ -49,6 +49,8 @@ def tls_context(files: ServingFiles, trusted: str | None = None) -> ssl.SSLConte
         context.load_verify_locations(files.ca)
     elif trusted:
         context.load_verify_locations(cadata=trusted)
+        # A cluster may name an authority between and not its root, which is trusted then as kube-apiserver itself trusts it.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     # Also while nobody is trusted: whether to ask is decided by the listener's first context, and never again.
     context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])

@@ -66,17 +66,25 @@ class CertificateAuthenticator:
 def _verdict(pem: str) -> _Verdict:
     certificate = x509.load_pem_x509_certificate(pem.encode("ascii"))
     expires = certificate.not_valid_after_utc.timestamp()
-    names = _values(certificate, NameOID.COMMON_NAME)
-    if not names or not names[0]:
+    name = common_name_of(certificate)
+    if not name:
         return _Verdict(None, expires)
     groups = _values(certificate, NameOID.ORGANIZATION_NAME)
     fingerprint = certificate.fingerprint(hashes.SHA256()).hex()
     user = User(
-        name=names[0],
+        name=name,
         groups=tuple(dict.fromkeys((*groups, AUTHENTICATED))),
         extra={CREDENTIAL_ID: (f"X509SHA256={fingerprint}",)},
     )
     return _Verdict(user, expires)
+
+
+def common_name_of(certificate: x509.Certificate) -> str:
+    """Return the common name in a certificate's subject, or "".
+
+    Of several the last one counts, as for kube-apiserver: with one certificate somebody is the same person everywhere.
+    """
+    return next(reversed(_values(certificate, NameOID.COMMON_NAME)), "")
 
 
 def _values(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:

@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 from starlette.types import Scope
 
+from apiserver.auth.authenticate import common_name_of
 from apiserver.auth.cluster_trust import ClusterTrust, FrontProxy
 from apiserver.machinery.access import Authenticator
 from apiserver.machinery.rest import User
@@ -46,7 +46,7 @@ class FrontProxyAuthenticator:
         proxy, chain = self._trust().proxy, peer_chain(scope)
         if proxy is None or not chain or not proxy.authorities.vouch_for(chain, self._now()):
             return None
-        if proxy.names and common_name(chain[0]) not in proxy.names:
+        if proxy.names and _name_in(chain[0]) not in proxy.names:
             raise Unauthorized
         try:
             return _user(proxy, scope["headers"])
@@ -101,11 +101,8 @@ def peer_chain(scope: Any) -> tuple[str, ...]:
     return tuple(tls.get("client_cert_chain") or ()) if tls else ()
 
 
-def common_name(pem: str) -> str:
-    """Return the name in a certificate's subject, or ""."""
-    subject = x509.load_pem_x509_certificate(pem.encode("ascii")).subject
-    names = [attribute.value for attribute in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    return names[0] if names and isinstance(names[0], str) else ""
+def _name_in(pem: str) -> str:
+    return common_name_of(x509.load_pem_x509_certificate(pem.encode("ascii")))
 
 
 def _user(proxy: FrontProxy, headers: _Headers) -> User | None:

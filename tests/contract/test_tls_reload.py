@@ -1,12 +1,15 @@
 """Certificates that change while serving: what new connections get, and what a half-finished change does."""
 
+import datetime as dt
 import ssl
 from pathlib import Path
 
 import pytest
+from control_plane_keys import Authority
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from apiserver.auth.authorities import Authorities
 from apiserver.auth.certificates import (
     LOCAL_HOSTS,
     Files,
@@ -107,3 +110,22 @@ def test_a_certificate_of_another_ca_is_refused_after_a_change_too(
 
     with pytest.raises(ssl.SSLError):
         served(tls, client)
+
+
+def test_a_cluster_may_trust_an_authority_without_its_root(files: Files, tmp_path: Path) -> None:
+    """Its certificates are believed by kube-apiserver, too; what else the root signed is not."""
+    root = Authority.new(tmp_path, "root")
+    named = root.intermediate("named")
+    trusted = named.file.read_text()
+    tls = ReloadingTls(files, lambda: None, lambda: trusted)
+    of_named, of_root = named.client("alice"), root.client("bob")
+
+    client = client_of(files)
+    client.load_cert_chain(of_named.certificate, of_named.key)
+    assert served(tls, client)[1] == der(of_named.certificate)
+    assert Authorities(trusted).vouch_for([of_named.certificate.read_text()], dt.datetime.now(dt.UTC))
+
+    stranger = client_of(files)
+    stranger.load_cert_chain(of_root.certificate, of_root.key)
+    with pytest.raises(ssl.SSLError):
+        served(tls, stranger)

@@ -156,6 +156,17 @@ def test_the_front_proxy_is_believed_and_each_request_for_itself(server: Proxied
     assert ask(proxy, "/apis", anonymous)[0] == 403, "an anonymous user has not become an authenticated one"
 
 
+def test_somebody_whom_a_directory_puts_into_hundreds_of_groups_is_known(server: Proxied, keys: Keys) -> None:
+    """The front proxy sends a header for each."""
+    groups = [("X-Remote-Group", f"cn=team-{number},ou=groups,dc=example") for number in range(600)]
+    proxy = server.connect(keys.front.client("front-proxy-client"))
+
+    code, answer = ask(proxy, headers=[("X-Remote-User", "eve"), *groups])
+
+    assert (code, user_in(answer)) == (403, "eve")
+    assert ask(proxy, headers=[("X-Remote-User", "eve"), *groups, ("X-Remote-Group", "system:masters")])[0] == 200
+
+
 def test_the_right_authority_with_another_name_is_refused(server: Proxied, keys: Keys) -> None:
     assert ask(server.connect(keys.front.client("somebody-else")), headers=MASTER)[0] == 401
 

@@ -81,7 +81,7 @@ def test_row_14_a_request_of_two_meanings_is_refused_and_what_follows_is_not_rea
     ("head", "status"),
     [
         pytest.param(GET + b"X-A: " + b"a" * 100_000 + b"\r\n\r\n", 431, id="long-header"),
-        pytest.param(GET + b"".join(b"X-%d: a\r\n" % n for n in range(1000)) + b"\r\n", 431, id="many-headers"),
+        pytest.param(GET + b"".join(b"X-%d: a\r\n" % n for n in range(3000)) + b"\r\n", 431, id="many-headers"),
         pytest.param(b"GET /version?" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431, id="long-target"),
     ],
 )
@@ -139,7 +139,7 @@ def test_row_14_connections_that_say_nothing_do_not_keep_others_out(porch_server
 
 def test_row_14_a_flood_of_pipelined_requests_is_answered_in_order(raw: Raw) -> None:
     count = 200
-    answer = raw.exchange(HIDDEN * count, seconds=SOON)
+    answer = raw.exchange(HIDDEN * count)
 
     assert statuses(answer) == [200] * count
 
@@ -156,7 +156,7 @@ def test_row_14_damaged_requests_get_an_answer_or_the_end_of_the_connection(
         damage = data.draw(st.sampled_from([b"", b"\r", b"\n", b"\r\n", b"\0", b":", b" ", b"\t", b",", b"9", b"\xff"]))
         damaged[at : at + data.draw(st.integers(0, 3))] = damage
 
-    answer = Raw(porch_server).exchange(bytes(damaged), seconds=0.15)
+    answer = Raw(porch_server).exchange(bytes(damaged))
 
     assert all(status < 500 for status in statuses(answer)), damaged
     assert len(statuses(answer)) <= 3

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from control_plane_keys import Authority
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from apiserver.auth.authenticate import CertificateAuthenticator
 from apiserver.auth.chain import AuthenticatorChain
@@ -119,6 +121,21 @@ async def test_another_name_of_the_right_authority_is_refused(place: Place) -> N
 
     with pytest.raises(Unauthorized):
         await place.chain().authenticate(scope(other, ("X-Remote-User", "root")))
+
+
+async def test_of_several_names_in_a_certificate_the_last_counts_as_for_kube_apiserver(place: Place) -> None:
+    """Who signs requests for certificates looks at the same one; another would be a name that nobody approved."""
+    subject = [x509.NameAttribute(NameOID.COMMON_NAME, name) for name in ("front-proxy-client", "eve")]
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    pretender = place.front._issue("pretender", x509.Name(subject), usage).certificate.read_text()
+    user = place.clients._issue("both", x509.Name(subject), usage).certificate.read_text()
+
+    with pytest.raises(Unauthorized):
+        await place.chain().authenticate(scope(pretender, ("X-Remote-User", "root")))
+    known = await place.chain().authenticate(scope(user))
+
+    assert known is not None
+    assert known.name == "eve"
 
 
 async def test_any_name_will_do_where_the_cluster_says_so(place: Place) -> None:
