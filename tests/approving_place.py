@@ -45,7 +45,7 @@ class Approvals:
         lifecycle: str = self.place.revision(name)["spec"]["lifecycle"]
         return lifecycle
 
-    def becomes(self, name: str, lifecycle: str, timeout: float = 40) -> None:
+    def becomes(self, name: str, lifecycle: str, timeout: float = 60) -> None:
         """Wait until a package revision has a lifecycle."""
 
         def has() -> None:
@@ -66,7 +66,7 @@ class Approvals:
         def has() -> None:
             assert self.approver.tail(10**6).count(what) >= times, self.approver.tail()
 
-        eventually(has, timeout=40)
+        eventually(has, timeout=60)
 
 
 @contextmanager

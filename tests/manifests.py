@@ -40,7 +40,7 @@ def register_remotes(porch: PorchClient, remotes: Mapping[str, Remote], deployme
         answer = porch.request("POST", path, repository(name, remote.url, deployment=name in deployments))
         assert answer.code == 201, answer.body
     for name in remotes:
-        eventually(lambda at=f"{path}/{name}": _is_ready(porch, at), timeout=30)  # type: ignore[misc] # as inferred
+        eventually(lambda at=f"{path}/{name}": _is_ready(porch, at), timeout=60)  # type: ignore[misc] # as inferred
 
 
 def _is_ready(porch: PorchClient, path: str) -> None:

@@ -90,7 +90,7 @@ class Place:
             self.push(name, commit)
         path = f"{CONFIG}/namespaces/{self.namespace}/repositories"
         accepted(self.porch.request("POST", path, repository(name, remote.url, deployment=deployment)))
-        eventually(lambda: self._repository_is_ready(name), timeout=30)
+        eventually(lambda: self._repository_is_ready(name), timeout=60)
 
     def push(self, repo: str, packages: Mapping[str, Mapping[str, str]]) -> None:
         """Commit packages on the remote's main branch as somebody else would, each with its tag if it has one."""
@@ -110,7 +110,7 @@ class Place:
             annotations = self.porch.request("GET", path).object["metadata"].get("annotations") or {}
             assert "porch.kpt.dev/sync" not in annotations
 
-        eventually(done, timeout=30)
+        eventually(done, timeout=60)
 
     def _repository_is_ready(self, name: str) -> None:
         path = f"{CONFIG}/namespaces/{self.namespace}/repositories/{name}"

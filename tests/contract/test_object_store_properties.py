@@ -36,7 +36,9 @@ def mutation_of(step: Step, number: int, seen: dict[str, list[Entry]]) -> Mutati
     return update(entry, colour=str(number)) if op is Op.UPDATE else delete(entry)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(rounds=rounds)
 def test_exactly_the_first_of_those_who_saw_the_newest_revision_wins(
     sqlite_template: Path,

@@ -123,7 +123,9 @@ def test_a_delta_chain_that_is_too_long_is_refused(store: ObjectStore) -> None:
         receive(store, sealed(body, 90))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4))
 def test_a_pack_with_flipped_bytes_is_a_typed_error(store: ObjectStore, flips: list[tuple[int, int]]) -> None:
     body = bytearray(entry(3, b"base" * 20) + entry(2, b"") + entry(6, b"\x50\4\4abcd", base=b"\x1c"))

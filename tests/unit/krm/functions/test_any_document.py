@@ -16,7 +16,7 @@ _FRAGMENTS = (
 _TEXTS = st.lists(st.sampled_from(_FRAGMENTS), max_size=14).map(lambda parts: "apiVersion: v1\n" + "".join(parts))
 
 # Most texts of such fragments are no YAML, which costs little.
-_SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+_SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 
 def _resource(text: str) -> Resource:

@@ -14,7 +14,10 @@ from krm.functions.runner import FunctionResult, ResourceList
 
 SECONDS = 0.5
 FUZZ = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 ATOMS = ("x", "items", "items[0]", "1", "0", "-1", "1 << 60", "1e308", "None", '"a"', "[]", "{}", "(1,)", "fail", "len")
 GROWING = (
