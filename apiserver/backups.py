@@ -67,8 +67,10 @@ def restore(settings: Settings, folder: Path | None) -> list[str]:
         if folder is not None and not any((folder / name).is_file() for name in FILES):
             raise BackupProblem(f"{folder} holds no keys; name a folder that porch backup wrote")
         asyncio.run(begin_anew(settings.database, RESERVED))
+        if folder is None:  # in a cluster there is no data directory beside it
+            return []
         settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _copy(folder, settings.data) if folder is not None else []
+        return _copy(folder, settings.data)
     if folder is None or not (folder / DATABASE).is_file():
         raise BackupProblem(f"{folder or 'no folder'} holds no {DATABASE}; name a folder that porch backup wrote")
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)

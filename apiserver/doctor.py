@@ -85,7 +85,7 @@ def cli(
     """
     settings = _settings({"data": data, "database_url": database_url or None})
     diagnosis = Diagnosis()
-    asked_for_host = data is not None or bool(database_url) or host_only
+    asked_for_host = data is not None or bool(settings.database_url) or host_only
     if asked_for_host or _keeps_something(settings.data):
         from apiserver.host_findings import examine_host  # loads what reads databases, half a second
 

