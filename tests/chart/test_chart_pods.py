@@ -110,7 +110,7 @@ def test_a_closed_network_lets_through_what_is_needed_and_nothing_else(helm: Hel
         for name, spec in policies.items()
     }
     names, api, git, database = (
-        {(53, ())},
+        {(53, ()), (5353, ())},
         {(6443, ("fd00:10::/64",))},
         {(22, ("fd00:20::7/128",))},
         {(5433, ("fd00:30::/64",))},

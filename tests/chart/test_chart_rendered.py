@@ -3,13 +3,29 @@
 import base64
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from chart_rendering import CASES, CHART, HELM, HELM_4, NAMESPACE, OFFLINE, Helm, Object, built, named, of_kind, pods
+from chart_rendering import (
+    CASES,
+    CHART,
+    HELM,
+    HELM_4,
+    NAMESPACE,
+    OFFLINE,
+    Helm,
+    Object,
+    built,
+    documents,
+    named,
+    of_kind,
+    pods,
+    settings,
+)
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
@@ -186,6 +202,14 @@ def test_what_an_autoscaler_counts_the_deployment_leaves_alone(helm: Helm) -> No
     assert scaler["scaleTargetRef"]["name"] == SERVER
 
 
+def test_a_server_that_may_be_the_only_one_holds_up_no_drain_of_its_node(helm: Helm) -> None:
+    many, one = helm.render(PRODUCTION), helm.render(PRODUCTION, server__autoscaling__minReplicas=1)
+    budget = named(many, "PodDisruptionBudget", SERVER)["spec"]
+
+    assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+    assert SERVER not in {each["metadata"]["name"] for each in of_kind(one, "PodDisruptionBudget")}
+
+
 def test_settings_reach_the_processes_and_large_numbers_stay_whole(helm: Helm) -> None:
     objects = helm.render(PRODUCTION)
     server = environment(objects)
@@ -237,6 +261,26 @@ def test_cert_manager_signs_by_an_authority_of_the_release_or_by_an_issuer_of_yo
     assert not of_kind(objects, "Secret")
     assert not of_kind(given, "Issuer")
     assert named(given, "Certificate", "porch-tls")["spec"]["issuerRef"]["name"] == "mine"
+
+
+def test_long_names_of_release_and_namespace_stay_what_kubernetes_and_cert_manager_take(helm: Helm) -> None:
+    """Services and labels have at most 63 characters, common names 64; only names of roles may have more."""
+    release, elsewhere = "packages-of-the-platform-engineering-team-porch-live1", replace(helm, namespace="n" * 63)
+    objects = documents(
+        elsewhere.ok(
+            "template", release, str(CHART), *OFFLINE, "--values", str(PRODUCTION), *settings({"fullnameOverride": ""})
+        )
+    )
+
+    for one in objects:
+        limit = 253 if one["kind"] in {"ClusterRole", "ClusterRoleBinding", "RoleBinding"} else 63
+        if not one["metadata"]["name"].endswith("-extra"):
+            assert len(one["metadata"]["name"]) <= limit, one["metadata"]
+        assert all(len(value) <= 63 for value in one["metadata"].get("labels", {}).values())
+    certificates = of_kind(objects, "Certificate")
+    assert certificates
+    for one in certificates:
+        assert len(one["spec"]["commonName"]) <= 64
 
 
 def test_servers_that_manage_certificates_themselves_may_write_one_secret_and_one_apiservice(helm: Helm) -> None:

@@ -13,7 +13,12 @@
 {{- end -}}
 {{- end }}
 
-{{- /* Whether more than one server can be there at once, so that losing one by intent can wait. */}}
+{{- /* Fewest servers that there are: of a single one a budget would hold up every drain of its node. */}}
+{{- define "porch.fewestServers" -}}
+{{- ternary (int .Values.server.autoscaling.minReplicas) (int (include "porch.serverReplicas" .)) .Values.server.autoscaling.enabled -}}
+{{- end }}
+
+{{- /* Whether more than one server can be there at once. */}}
 {{- define "porch.serverIsReplicated" -}}
 {{- if or (gt (int (include "porch.serverReplicas" .)) 1) .Values.server.autoscaling.enabled }}true{{ end -}}
 {{- end }}

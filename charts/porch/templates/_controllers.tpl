@@ -78,6 +78,7 @@ metadata:
   {{- include "porch.metadata" . | nindent 2 }}
 spec:
   minAvailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       {{- include "porch.selector" . | nindent 6 }}
