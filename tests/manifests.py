@@ -93,3 +93,16 @@ def clone_git_task(url: str, ref: str, directory: str) -> Object:
 def edit_task(source: str) -> Object:
     """Build a task that makes the next revision of a package."""
     return {"type": "edit", "edit": {"sourceRef": {"name": source}}}
+
+
+def deployment(name: str, namespace: str) -> Object:
+    """Build the Deployment of one of the chart's components, such as ``porch-server``: commands of guides scale it, and nothing here runs it."""
+    labels = {"app.kubernetes.io/name": "porch", "app.kubernetes.io/component": name.removeprefix("porch-")}
+    containers = [{"name": "porch", "image": "registry.example.com/platform/porch"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template},
+    }

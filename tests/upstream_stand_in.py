@@ -51,7 +51,8 @@ class Upstream:
         if plural == "packagerevisions":
             wanted = request.query.get("fieldSelector", "").removeprefix("spec.repository=")
             items = [item for item in self._old.revisions if not wanted or item["spec"]["repository"] == wanted]
-            shown = web.json_response({"metadata": {}, "items": items})
+            listed = {"apiVersion": GROUP_VERSION, "kind": "PackageRevisionList", "metadata": {}, "items": items}
+            shown = web.json_response(listed)
             if self.meanwhile is not None and wanted == "edge":
                 self.meanwhile()
                 self.meanwhile = None

@@ -1,4 +1,4 @@
-"""From an upstream in a real cluster to a server in its place: package revisions keep their UIDs, and so owners and owned stay together.
+"""From an upstream in a real cluster to a server in its place, and back: package revisions keep their UIDs, and so owners and owned stay together.
 
 Upstream's API is a stand-in behind the APIService; its Repositories, records, variants and Secrets are the cluster's.
 
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +21,25 @@ import pytest
 import yaml
 from aggregated_process import API_SERVICE, NAME, AggregatedProcess, objects
 from control_plane import ControlPlane
+from drafts import CONFIG_MAP, accepted
 from embedded_postgres import new_postgres
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
 from live_controller import live_controller
-from manifests import namespace_object
+from manifests import deployment, namespace_object
 from old_installation import ADDRESS, NAMESPACE, OldInstallation, make_remotes, metadata_of, recorded, surroundings
-from remotes import refs
+from porch_client import PorchClient
+from remotes import files_at, refs
+from typed_guide import GUIDES, typed
+from upstream_reader import found_in_git, with_records
 from upstream_stand_in import Upstream, serving_tls
 from variants_kubectl import ready_target
 
 pytestmark = pytest.mark.timeout(600)  # a control plane, an adoption and a server start one after the other
 Json = dict[str, Any]
 PATIENCE = 120.0
-GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-from-upstream.md"
+GUIDE = GUIDES / "move-from-upstream.md"
 ACCOUNT = "system:serviceaccount:porch-system:porch-adopt"
 CONFIG = "config.porch.kpt.dev/v1alpha1"
 VARIANT: Json = {
@@ -74,11 +79,11 @@ RECORDS: Json = {
 """Upstream's kind in which it keeps metadata: it has nothing but that (``porch-api.md`` 2.5)."""
 
 
-@pytest.fixture
-def old(cluster: ControlPlane, git_http: GitServer, tmp_path: Path) -> OldInstallation:
+@pytest.fixture(scope="module")
+def old(cluster: ControlPlane, git_http: GitServer, tmp_path_factory: pytest.TempPathFactory) -> OldInstallation:
     """The cluster as upstream left it: its Repositories and records, and a ConfigMap and a variant that own package revisions."""
     make_remotes(git_http.root)
-    old = OldInstallation(tmp_path, git_http.url)
+    old = OldInstallation(tmp_path_factory.mktemp("old"), git_http.url)
     kubectl = Kubectl(cluster.kubeconfig, NAMESPACE)
     kubectl.apply(namespace_object(NAMESPACE), RECORDS)
     kubectl.ok(
@@ -137,16 +142,19 @@ class Command:
         return done.stdout
 
 
-@pytest.fixture
-def adopted(
-    cluster: ControlPlane, old: OldInstallation, postgres_server: str, tmp_path: Path
-) -> Iterator[AggregatedProcess]:
+@pytest.fixture(scope="module")
+def database(postgres_server: str) -> str:
+    """The URL of the new server's database."""
+    return new_postgres(postgres_server)
+
+
+@pytest.fixture(scope="module")
+def adopted(cluster: ControlPlane, old: OldInstallation, database: str) -> Iterator[AggregatedProcess]:
     """A server of the cluster, on what was taken over before its first start, to which the APIService was switched."""
     kubectl = Kubectl(cluster.kubeconfig, "")
-    url = new_postgres(postgres_server)
-    adopt = Command(cluster, old.data, url)
+    adopt = Command(cluster, old.data, database)
     kubectl.apply(namespace_object("porch-system"))
-    with serving_tls(Upstream(old), NAME, tmp_path) as (port, authority):
+    with serving_tls(Upstream(old), NAME, old.folder) as (port, authority):
         kubectl.apply(*objects(port, authority))
         kubectl.ok("wait", f"apiservice/{API_SERVICE}", "--for=condition=Available", "--timeout=60s", timeout=90)
         by_records, by_api = json.loads(adopt("--from-records", "--json")), json.loads(adopt("--json"))
@@ -154,10 +162,11 @@ def adopted(
             one["packageRevisions"] for one in by_api["repositories"]
         ]
         assert "22 package revisions, 0 Repositories and 0 other objects" in adopt("--apply")
-    server = AggregatedProcess(cluster, old.data, environment={"PORCH_DATABASE_URL": url})
+    server = AggregatedProcess(cluster, old.data, environment={"PORCH_DATABASE_URL": database})
     server.start()
     yield server
     server.stop()
+    server.unregister()
 
 
 def test_the_cluster_goes_on_with_the_same_package_revisions(
@@ -193,3 +202,96 @@ def test_the_cluster_goes_on_with_the_same_package_revisions(
 
     eventually(ended, timeout=PATIENCE)
     assert kubectl("get", "packagerev", "edge.ns-a.v1").returncode == 0, "its owner is there, by its UID"
+
+
+def in_the_remotes(git_http: GitServer) -> list[Json]:
+    """Return what upstream finds in the two repositories."""
+    places = {"edge": git_http.root / "edge", "blueprints": git_http.root / "test-blueprints.git"}
+    return [one for name, place in places.items() for one in found_in_git(place, name, NAMESPACE)]
+
+
+def told(items: list[Json], *, placeholders: bool = False) -> dict[str, Json]:
+    """Return by name what both servers have to tell alike; how a branch's own revisions were made ours tells besides."""
+    alike = ("packageName", "repository", "workspaceName", "revision", "lifecycle")
+    facts = {
+        one["metadata"]["name"]: {
+            "uid": one["metadata"]["uid"],
+            **{name: one["spec"].get(name) for name in alike},
+            "tasks": one["spec"].get("tasks"),
+            "commit": one["status"]["selfLock"]["git"]["commit"],
+        }
+        for one in items
+    }
+    for fact in facts.values():
+        if fact["revision"] == -1 and not placeholders:
+            del fact["tasks"], fact["commit"]
+    return facts
+
+
+def test_the_stand_in_finds_in_git_what_a_live_upstream_found(tmp_path: Path) -> None:
+    make_remotes(tmp_path)
+    found = [
+        *found_in_git(tmp_path / "edge", "edge", NAMESPACE),
+        *found_in_git(tmp_path / "test-blueprints.git", "blueprints", NAMESPACE),
+    ]
+
+    assert told(found, placeholders=True) == told(recorded("packagerevisions"), placeholders=True)
+
+
+def work_on(porch: PorchClient) -> None:
+    """Use the new server for a while: new packages in each state, and new states of packages that were taken over."""
+    for package in ("drawn", "offered", "sold"):
+        name = accepted(porch.create_revision("edge", package))["metadata"]["name"]
+        accepted(porch.save(name, {"settings.yaml": CONFIG_MAP}))
+        if package != "drawn":
+            accepted(porch.propose(name))
+    accepted(porch.approve("edge.sold.v1"))
+    accepted(porch.approve("edge.proposed-pkg.first"))
+    accepted(porch.approve("edge.old-pkg.w1"))  # which had been proposed for deletion
+    accepted(porch.set_lifecycle("edge.ns-a.v1", "DeletionProposed"))
+
+
+def test_the_old_server_finds_in_git_what_was_done_meanwhile(
+    adopted: AggregatedProcess, old: OldInstallation, database: str, git_http: GitServer, tmp_path: Path
+) -> None:
+    kubectl = Kubectl(adopted.kubeconfig, NAMESPACE)
+    Kubectl(adopted.kubeconfig, "").apply(namespace_object("porch"), deployment("porch-controllers", "porch"))
+    kubectl.ok("wait", "--for=condition=Ready", "repository", "--all", "--timeout=120s", timeout=150)
+    with closing(adopted.client(NAMESPACE)) as porch:
+        work_on(porch)
+        files = accepted(porch.resources("edge.drawn.v1"))["spec"]["resources"]
+    ours = kubectl.json("get", "packagerevisions")["items"]
+    environment = {"PORCH_DATABASE_URL": database, "KUBECONFIG": str(adopted.kubeconfig)}
+
+    def type_from_guide(block: str) -> None:
+        done = typed("move-from-upstream", block, tmp_path, {**environment, "PORCH_DATA": str(tmp_path / "none")})
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    type_from_guide("way-back")
+    adopted.stop()
+    adopted.unregister()  # as helm uninstall does
+
+    old.revisions = with_records(in_the_remotes(git_http), kubectl.json("get", "packagerevs")["items"])
+    with serving_tls(Upstream(old), NAME, tmp_path) as (port, authority):
+        (tmp_path / "upstream-porch.yaml").write_text(yaml.safe_dump_all(objects(port, authority)))
+        type_from_guide("way-back-upstream")
+        theirs = kubectl.json("get", "packagerevisions")["items"]
+
+    assert told(theirs) == told(ours)
+    lifecycles = {one["metadata"]["name"]: one["spec"]["lifecycle"] for one in theirs}
+    changed = ("drawn.v1", "offered.v1", "sold.v1", "proposed-pkg.first", "old-pkg.w1", "ns-a.v1")
+    assert [lifecycles[f"edge.{name}"] for name in changed] == [
+        "Draft",
+        "Proposed",
+        "Published",
+        "Published",
+        "Published",
+        "DeletionProposed",
+    ]
+    in_git = refs(git_http.root / "edge")["refs/heads/drafts/drawn/v1"]
+    assert files_at(git_http.root / "edge", in_git, "drawn") == files
+    assert "PackagePipelinePassed" not in files["Kptfile"], "upstream would take it for a gate that nobody opens"
+    kept = next(one["metadata"] for one in theirs if one["metadata"]["name"] == "edge.ns-a.v1")
+    before = next(one["metadata"] for one in recorded("packagerevisions") if one["metadata"]["name"] == "edge.ns-a.v1")
+    assert kept["annotations"] == before["annotations"]
+    assert [owner["kind"] for owner in kept["ownerReferences"]] == ["PackageVariant"]

@@ -15,31 +15,17 @@ from typing import Any
 import pytest
 from aggregated_process import NAMESPACE, SERVICE, USER
 from aggregated_replicas import AggregatedReplicas
-from backup_guide import typed
 from drafts import accepted
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
+from manifests import deployment
+from typed_guide import typed
 from variant_place import DOWNSTREAM, Place, new_place, variant, with_blueprint
 
 pytestmark = pytest.mark.timeout(600)  # a dump, two starts of two servers, and waiting for the controllers
 Json = dict[str, Any]
 PATIENCE = 120.0
-LABELS = {"app": "porch", "app.kubernetes.io/component": "server"}
-DEPLOYMENT: Json = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": SERVICE, "namespace": NAMESPACE},
-    "spec": {
-        "replicas": 2,
-        "selector": {"matchLabels": LABELS},
-        "template": {
-            "metadata": {"labels": LABELS},
-            "spec": {"containers": [{"name": "server", "image": "porch.example/porch"}]},
-        },
-    },
-}
-"""What the guide scales. Nothing runs Deployments here."""
 
 
 @pytest.fixture
@@ -57,7 +43,7 @@ def kubectl(porch_server: AggregatedReplicas, place: Place) -> Kubectl:
 
 def type_from_guide(name: str, servers: AggregatedReplicas, folder: Path) -> str:
     environment = {"PORCH_DATABASE_URL": servers.database, "KUBECONFIG": str(servers.kubeconfig)}
-    done = typed(name, folder, environment)
+    done = typed("back-up-and-restore", name, folder, environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -98,7 +84,7 @@ def complaints(place: Place, servers: AggregatedReplicas) -> list[str]:
 def test_clients_and_controllers_go_on_after_a_restore_and_git_tells_what_came_after_the_backup(
     porch_server: AggregatedReplicas, place: Place, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    Kubectl(porch_server.kubeconfig, "").apply(DEPLOYMENT)
+    Kubectl(porch_server.kubeconfig, "").apply(deployment(SERVICE, NAMESPACE))
     early = place.new_draft("early")
     kubectl.ok("label", "packagerevision", early, "of=before")
     place.pushed("early", "ws-1")

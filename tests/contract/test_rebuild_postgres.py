@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import backup_guide
 import pytest
 import remotes
+import typed_guide
 from drafts import accepted, draft, published
 from embedded_postgres import new_postgres
 from eventually import eventually
@@ -42,7 +42,8 @@ def run_check(server: PorchProcess, url: str) -> tuple[int, str]:
 
 def typed(name: str, server: PorchProcess, url: str) -> "subprocess.CompletedProcess[str]":
     """Type a block of the guide, beside the data folder of the server."""
-    return backup_guide.typed(name, server.data.parent, {"PORCH_DATABASE_URL": url, "PORCH_DATA": str(server.data)})
+    environment = {"PORCH_DATABASE_URL": url, "PORCH_DATA": str(server.data)}
+    return typed_guide.typed("back-up-and-restore", name, server.data.parent, environment)
 
 
 def register(porch: PorchClient, path: Path) -> None:

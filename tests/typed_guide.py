@@ -1,4 +1,4 @@
-"""What the guide about backups tells to type, typed with PostgreSQL's own programs, ``porch`` and ``kubectl``."""
+"""What a guide tells to type, typed with PostgreSQL's own programs, ``porch`` and ``kubectl``."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import files
 from pathlib import Path
 
-GUIDE = Path(__file__).parents[1] / "docs" / "how-to" / "back-up-and-restore.md"
+GUIDES = Path(__file__).parents[1] / "docs" / "how-to"
 COMMAND_SECONDS = 240.0
 
 
@@ -18,12 +18,12 @@ def _programs() -> list[Path]:
     return [Path(max(releases)).parent, Path(sys.executable).parent]
 
 
-def typed(name: str, folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
-    """Type the guide's block of that name in a folder; return how it ended."""
-    (block,) = re.findall(rf"```sh {name}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+def typed(guide: str, block: str, folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Type a block of a guide, each by its name, in a folder; return how it ended."""
+    (script,) = re.findall(rf"```sh {block}\n(.*?)```", (GUIDES / f"{guide}.md").read_text(), re.DOTALL)
     path = os.pathsep.join([*map(str, _programs()), os.environ["PATH"]])
     return subprocess.run(
-        ["sh", "-eu", "-c", block],
+        ["sh", "-eu", "-c", script],
         env={**os.environ, "PATH": path, **environment},
         cwd=folder,
         capture_output=True,
