@@ -5,7 +5,8 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from porch_process import PorchProcess
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = "/api/v1/namespaces/default/secrets"
-SOON = 2.0
-"""Seconds within which any hostile request is answered, on a busy machine too."""
+SOON = 20.0
+"""Seconds within which any hostile request is answered, on a busy machine too; work without a bound takes minutes."""
+QUIET_SECONDS = 0.15
+OTHERS = 3
+"""Requests of another client that are answered while a connection is silent: it has nothing more to say."""
 GROWTH_MEGABYTES = 150
 """What a module of hostile requests may add to the server's resident memory."""
 CANARY = "c4n4ry-d0-n0t-l0g"
@@ -47,24 +51,40 @@ class Raw:
     """A TLS connection to which anything can be written."""
 
     def __init__(self, server: PorchProcess) -> None:
+        self._server = server
         context = ssl.create_default_context(cafile=str(server.data / "ca.crt"))
         context.load_cert_chain(server.data / "admin.crt", server.data / "admin.key")
         plain = socket.create_connection(("127.0.0.1", server.port), timeout=SOON)
         self.socket = context.wrap_socket(plain, server_hostname="localhost")
 
-    def exchange(self, *pieces: bytes, seconds: float = 0.7) -> bytes:
-        """Send; return everything that comes until the server closes or says no more for a while."""
-        received = b""
-        with self.socket:
-            try:
-                for piece in pieces:
-                    self.socket.sendall(piece)
-                self.socket.settimeout(seconds)
-                while piece := self.socket.recv(65536):
-                    received += piece
-            except (TimeoutError, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
-                pass
+    def exchange(self, *pieces: bytes) -> bytes:
+        """Send; return everything that comes until the server closes or has no more to say.
+
+        On a busy machine a silence alone proves nothing: it has no more to say when it is still silent after others, who came
+        later, were answered.
+        """
+        received, silences = b"", 0
+        with self.socket, suppress(ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
+            for piece in pieces:
+                self.socket.sendall(piece)
+            self.socket.settimeout(QUIET_SECONDS)
+            while silences < 2:
+                try:
+                    piece = self.socket.recv(65536)
+                except TimeoutError:
+                    silences += 1
+                    self._answer_others()
+                    continue
+                if not piece:
+                    break
+                received, silences = received + piece, 0
         return received
+
+    def _answer_others(self) -> None:
+        """Return when the server has answered somebody else."""
+        with closing(self._server.client()) as other:
+            for _ in range(OTHERS):
+                assert other.request("GET", MAPS).code == HTTPStatus.OK
 
 
 def statuses(answer: bytes) -> list[int]:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.usefixtures("no_harm"), pytest.mark.timeout(300)]
 SEARCHING = not settings().derandomize
 SECONDS = 180 if SEARCHING else 60
 EXAMPLES = 8_000 if SEARCHING else 1_500
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 60.0
 """A watch made up here ends after one; the rest is for a busy machine."""
 
 

@@ -118,7 +118,7 @@ def test_a_yaml_bomb_is_refused_at_once(text: str, app: Revision) -> None:
 
     save_is_refused(app, {"bomb.yaml": text}, "bomb.yaml")
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30, "or it is expanded, which takes for ever"
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_remote_that_hangs_holds_nobody_up_and_can_be_deleted(
 
     assert created.code == 201
     assert len(listed) == 1
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30, "much less than the minute after which a remote is given up"
     assert ready(kubectl, "deaf")["reason"] in {"Reconciling", "Error"}
     kubectl.ok("delete", "repository", "deaf")
     assert "NotFound" in kubectl("get", "repository", "deaf").stderr

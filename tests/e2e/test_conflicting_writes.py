@@ -29,7 +29,7 @@ Write = Callable[[PorchClient, Revision], Answer]
 @pytest.fixture(scope="module")
 def porch_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PorchProcess]:
     """A server that looks at its remotes only when it has to, so that what others push is met by a request first."""
-    environment = {"PORCH_SYNC_INTERVAL": "3600", "PORCH_GIT_TIMEOUT": "30"}
+    environment = {"PORCH_SYNC_INTERVAL": "3600", "PORCH_GIT_TIMEOUT": "60"}
     server = PorchProcess(tmp_path_factory.mktemp("porch") / "data", environment=environment)
     server.start()
     yield server
@@ -425,8 +425,11 @@ def test_nothing_waits_for_a_remote_that_somebody_else_waits_for(
 
     saved = save(porch, sibling)
     proposed = porch.propose(sibling.name)
+    lifecycle, listed = app.lifecycle, porch.revisions()
 
     held.let_go()
     assert (saved.code, proposed.code) == (200, 200)
+    assert lifecycle == "Proposed", "published means pushed"
+    assert len(listed) >= 2
     assert first.answer().code == 200
     sibling.wait_until_pushed()

@@ -282,4 +282,4 @@ def test_a_collector_that_is_gone_harms_nothing(tmp_path: Path) -> None:
     client.close()
 
     assert set(answers) == {200}
-    assert server.stop() < 5
+    assert server.stop() < 30, "or it tries again and again to send what it has"

