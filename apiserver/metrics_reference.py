@@ -15,6 +15,7 @@ from apiserver.engine.engine_metrics import EngineFigures, EngineMetrics
 from apiserver.machinery.in_flight import PoolFigures
 from apiserver.machinery.metrics import Metrics, ResourceFigures
 from apiserver.machinery.request import request_info
+from krm.functions.step_cache import Lookup
 from krm.generated_files import write_or_check
 
 PAGE = Path("docs/reference/metrics.md")
@@ -63,6 +64,8 @@ def _example() -> Metrics:
     engine.read_figures(lambda: EngineFigures({}, {}, 0.0, 0, 0, 0.0, 0, 0))
     with engine.push(0), engine.render():
         pass
+    engine.render_looked_up(True)
+    engine.functions_looked_up({Lookup("example", True): 1})
     asyncio.run(engine.measured_sync(_nothing)())
     metrics.long_running.labels("WATCH", "porch.kpt.dev", "v1alpha1", "packagerevisions", "", "cluster", "apiserver")
     return metrics

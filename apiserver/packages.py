@@ -9,6 +9,7 @@ from apiserver.engine.engine_metrics import EngineMetrics, MeasuredRenderer
 from apiserver.engine.function_options import FunctionOptions
 from apiserver.engine.import_rendering import ImportRendering
 from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
+from apiserver.engine.proposals import Proposals
 from apiserver.engine.recording import Recorder
 from apiserver.engine.remote_access import AccessOptions
 from apiserver.engine.render_pool import RenderPool
@@ -55,26 +56,41 @@ class Packages:
         self._events = events
         self._pool = ThreadPoolExecutor(settings.git_threads, thread_name_prefix="work")
         self._index, self._claims = PackageIndex(), RepositoryClaims()
+        self._proposals = Proposals(metrics.approved)
         functions = _functions(settings)
         self._workers = RenderPool(
-            functions, size=settings.render_workers, waiting=WAITING_RENDERS, seconds=RENDER_SECONDS
+            functions,
+            size=settings.render_workers,
+            waiting=WAITING_RENDERS,
+            seconds=RENDER_SECONDS,
+            looked_up=metrics.functions_looked_up,
         )
         recorder, claims = Recorder(store, self._index), Claims(metrics.claim_refused, store.claim)
         self._repositories = Repositories(
             store, self._index, recorder, claims, _options(settings), self._pool, events, metrics
         )
         metrics.read_figures(self._repositories.figures)
+        metrics.read_longest_wait(self._proposals.longest_wait)
         renderer = MeasuredRenderer(
             RendererByWork(
                 quick=ThreadRenderer(self._pool, functions.runner()),
-                slow=CachedRenderer(self._pool, self._workers, RenderCache(RENDER_CACHE)),
+                slow=CachedRenderer(self._pool, self._workers, RenderCache(RENDER_CACHE), metrics.render_looked_up),
             ),
             metrics,
         )
         starting = StartingContents(store, self._repositories, _upstream_clones(settings))
         writer = DraftWriter(recorder, self._repositories, settings.push_drafts)
         service = PackageService(
-            store, self._index, recorder, self._repositories, claims, renderer, starting, writer, events
+            store,
+            self._index,
+            recorder,
+            self._repositories,
+            claims,
+            renderer,
+            starting,
+            writer,
+            events,
+            self._proposals,
         )
         self._imports = ImportRendering(store, recorder, self._repositories, claims, renderer, starting, writer, events)
         registered = RegisteredRepositories(
@@ -97,6 +113,7 @@ class Packages:
         """Keep up with revisions and Repositories; to be called once Repositories are registered, before the store starts."""
         self._store.register(RESOURCE, revision_fields)
         self._store.observe(RESOURCE, self._index.observe)
+        self._store.observe(RESOURCE, self._proposals.observe)
         self._store.observe(RESOURCE, self._imports.observe)
         self._store.observe(REPOSITORIES, self._claims.observe)
         self._store.observe(REPOSITORIES, self._repositories.observe)

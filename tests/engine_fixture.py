@@ -18,6 +18,7 @@ from apiserver.engine.draft_writing import DraftWriter
 from apiserver.engine.engine_metrics import EngineMetrics, MeasuredRenderer
 from apiserver.engine.import_rendering import ImportRendering
 from apiserver.engine.package_index import RESOURCE, PackageIndex, revision_fields
+from apiserver.engine.proposals import Proposals
 from apiserver.engine.recording import Recorder
 from apiserver.engine.remote_access import AccessOptions
 from apiserver.engine.rendering import ThreadRenderer
@@ -211,7 +212,7 @@ async def running_engine(
     recorder = Recorder(store, index)
     registry = CollectorRegistry()
     metrics = EngineMetrics(registry)
-    claims = Claims(metrics.claim_refused, store.claim)
+    claims, proposals = Claims(metrics.claim_refused, store.claim), Proposals(metrics.approved)
     options = Options(
         folder / "clones",
         sync_interval=sync_interval,
@@ -225,13 +226,16 @@ async def running_engine(
         DraftWriter(recorder, repositories, push_drafts),
     )
     starting = StartingContents(store, repositories, UpstreamClones(folder / "upstreams"))
-    service = PackageService(store, index, recorder, repositories, claims, renderer, starting, writer, events)
+    service = PackageService(
+        store, index, recorder, repositories, claims, renderer, starting, writer, events, proposals
+    )
     imports = ImportRendering(store, recorder, repositories, claims, renderer, starting, writer, events)
     store.register(RESOURCE, revision_fields)
     store.register(REPOSITORIES, lambda body: (body["metadata"].get("labels") or {}, ()))
     store.register("secrets", lambda _body: ({}, ()), sealed=True)
     store.register("namespaces", lambda _body: ({}, ()))
     store.observe(RESOURCE, index.observe)
+    store.observe(RESOURCE, proposals.observe)
     store.observe(RESOURCE, imports.observe)
     store.observe(REPOSITORIES, repositories.observe)
     store.observe("secrets", repositories.observe_secret)
@@ -240,6 +244,7 @@ async def running_engine(
     imports.start()
     try:
         metrics.read_figures(repositories.figures)
+        metrics.read_longest_wait(proposals.longest_wait)
         yield Engine(store, index, claims, repositories, events, service, registry)
     finally:
         await imports.stop()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.engine.draft_writing import preview
+from apiserver.engine.proposals import Proposals
 from apiserver.engine.publish import PublishJob
 from apiserver.engine.recording import Recorder, set_latest_label
 from apiserver.engine.registered import RegisteredRepository
@@ -22,9 +23,10 @@ Json = dict[str, Any]
 class Approving:
     """Publishes proposals. The caller holds the claim on the revision."""
 
-    def __init__(self, store: ObjectStore, recorder: Recorder) -> None:
+    def __init__(self, store: ObjectStore, recorder: Recorder, proposals: Proposals) -> None:
         self._store = store
         self._recorder = recorder
+        self._proposals = proposals
 
     async def approve(self, held: Held, entry: Entry, body: Json, user: str, *, dry_run: bool) -> Entry:
         """Publish ``body``; it is in the remote before this returns.
@@ -51,7 +53,8 @@ class Approving:
             user=user,
             managers=body["metadata"].get("managedFields"),
         )
-        await held.queue.submit(job)
+        with self._proposals.approval(entry.key):
+            await held.queue.submit(job)
         return job.published if job.published is not None else self._recorder.entry(entry.namespace, entry.name)
 
     async def _pending(self, repository: RegisteredRepository, name: str) -> Sequence[GitObject]:

@@ -1,7 +1,8 @@
-"""What the engine counts: pushes, syncs, renders, refused claims, and the state of repositories, revisions and drafts.
+"""What the engine counts: pushes, syncs, renders, approvals, refused claims, and the state of repositories, revisions and drafts.
 
-Labels are results and states only, never names: a thousand repositories make no more series than one. What is read when
-somebody looks takes time by the number of repositories, not of packages. Shown in ``docs/reference/metrics.md``.
+Labels are results, states and built-in functions, never names of objects: a thousand repositories make no more series than
+one. What is read when somebody looks takes time by the number of repositories, not of packages. Shown in
+``docs/reference/metrics.md``.
 """
 
 import time
@@ -14,22 +15,30 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from apiserver.engine.rendering import Renderer
+from krm.functions.builtins import builtin_name
 from krm.functions.pipeline import Rendered
+from krm.functions.step_cache import Lookup
 from krm.package.contents import Contents
-from storage.git.errors import AuthenticationFailed, PushRejected, RefMoved, RemoteUnavailable
+from storage.git.errors import AuthenticationFailed, PushRejected, PushWithdrawn, RefMoved, RemoteUnavailable
 from storage.spans import span
 
 _PUSH_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _SYNC_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
 _RENDER_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_WAIT_SECONDS: Final = (1, 10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800, 2592000)
+"""A second to a month."""
 _JOBS: Final = (1, 2, 4, 8, 16, 32, 64)
 _PUSH_RESULTS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (RefMoved, "moved"),
+    (PushWithdrawn, "moved"),
     (PushRejected, "refused"),
     (AuthenticationFailed, "refused"),
     (RemoteUnavailable, "unavailable"),
 )
 _LIFECYCLES: Final = ("Draft", "Proposed", "Published", "DeletionProposed")
+OTHER: Final = "other"
+"""What functions count as that are not built in: their images are what users write."""
+_RESULTS: Final = {True: "hit", False: "miss"}
 _STATES: Final = ("ready", "failing", "starting")
 
 
@@ -85,11 +94,45 @@ class EngineMetrics:
             buckets=_RENDER_SECONDS,
         )
         self._rendering = Gauge("porch_renders_in_progress", "Renders under way or waiting.", registry=registry)
+        self._renders_looked_up = Counter(
+            "porch_render_cache_lookups",
+            "Renders of large packages, and of those with scripts or programs, looked for among the ones that this server "
+            "remembers: hit, or miss (a worker rendered it). Other renders take milliseconds and are not looked for.",
+            ("result",),
+            registry=registry,
+        )
+        self._functions_looked_up = Counter(
+            "porch_function_cache_lookups",
+            "Calls of functions that are slow, looked for among the ones that the render worker remembers: hit, or miss (the "
+            "function ran). function: the name of a built-in one, or other. Renders remembered as a whole call none.",
+            ("function", "result"),
+            registry=registry,
+        )
+        self._approval_waits = Histogram(
+            "porch_approval_wait_seconds",
+            "Seconds from a proposal to the request that published it; rejections and deletions are left out. Of one from before "
+            "a restart the object's managedFields tell the beginning; one made in Git counts from when this server saw it.",
+            registry=registry,
+            buckets=_WAIT_SECONDS,
+        )
+        self._longest_wait = Gauge(
+            "porch_proposals_oldest_seconds",
+            "Seconds that the first of the proposals waits, counted as in porch_approval_wait_seconds; 0 when none does.",
+            registry=registry,
+        )
         self._claims = Counter(
             "porch_claims_refused",
             "Writes answered 409 because another one of the same revision was under way.",
             registry=registry,
         )
+
+    def approved(self, waited: float) -> None:
+        """Count an approval of what had waited so many seconds for it."""
+        self._approval_waits.observe(waited)
+
+    def read_longest_wait(self, read: Callable[[], float]) -> None:
+        """Show for how many seconds the proposal waits that waits longest."""
+        self._longest_wait.set_function(read)
 
     def read_figures(self, read: Callable[[], EngineFigures]) -> None:
         """Show the engine's state."""
@@ -130,6 +173,15 @@ class EngineMetrics:
     def synced_without_a_turn(self, seconds: float) -> None:
         """Measure a sync that found nothing new, and so needed no turn among replicas."""
         self._sync_seconds.labels("unchanged").observe(seconds)
+
+    def render_looked_up(self, found: bool) -> None:
+        """Count a render that was looked for among those that are remembered."""
+        self._renders_looked_up.labels(_RESULTS[found]).inc()
+
+    def functions_looked_up(self, lookups: Mapping[Lookup, int]) -> None:
+        """Count calls of functions that render workers looked for; images that are not built in count together."""
+        for (image, found), count in lookups.items():
+            self._functions_looked_up.labels(builtin_name(image) or OTHER, _RESULTS[found]).inc(count)
 
     @contextmanager
     def render(self) -> Iterator[Callable[[bool], None]]:

@@ -2,10 +2,12 @@
 
 import pickle
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from krm.functions.pipeline import Rendered
+from krm.functions.step_cache import Lookup
 from krm.package.contents import Contents, File
 
 HEADER = struct.Struct(">Q")
@@ -20,6 +22,8 @@ class Answer:
     removed: tuple[str, ...]
     retire: bool
     """The worker has grown too large; this is its last answer."""
+    lookups: Mapping[Lookup, int]
+    """How often the worker looked for outputs of single functions among those that it remembers."""
 
     def complete(self, given: Contents) -> Rendered:
         """Put the files that stayed as they were in ``given`` back into the outcome."""
@@ -29,7 +33,7 @@ class Answer:
         return replace(self.rendered, contents={**kept, **self.rendered.contents})
 
 
-def answer(given: Contents, rendered: Rendered, *, retire: bool) -> Answer:
+def answer(given: Contents, rendered: Rendered, *, retire: bool, lookups: Mapping[Lookup, int]) -> Answer:
     """Take out of ``rendered`` what the server has already."""
     changed: dict[str, File] = {
         path: file
@@ -37,7 +41,7 @@ def answer(given: Contents, rendered: Rendered, *, retire: bool) -> Answer:
         if file is not given.get(path) and file != given.get(path)
     }
     removed = tuple(path for path in given if path not in rendered.contents)
-    return Answer(replace(rendered, contents=changed), removed, retire=retire)
+    return Answer(replace(rendered, contents=changed), removed, retire=retire, lookups=lookups)
 
 
 def frame(message: Any) -> bytes:

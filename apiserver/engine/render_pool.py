@@ -8,6 +8,7 @@ import asyncio
 import pickle
 import signal
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import structlog
@@ -16,6 +17,7 @@ from apiserver.engine.function_options import FunctionOptions
 from apiserver.engine.render_frames import HEADER, Answer, frame
 from apiserver.engine.rendering import TOO_LONG, failure
 from krm.functions.pipeline import Rendered
+from krm.functions.step_cache import Lookup
 from krm.meta.errors import TooManyRequests
 from krm.package.contents import Contents
 
@@ -104,8 +106,18 @@ class _Worker:
 class RenderPool:
     """Renders in up to ``size`` child processes; see the module."""
 
-    def __init__(self, options: FunctionOptions, *, size: int, waiting: int, seconds: float) -> None:
+    def __init__(
+        self,
+        options: FunctionOptions,
+        *,
+        size: int,
+        waiting: int,
+        seconds: float,
+        looked_up: Callable[[Mapping[Lookup, int]], None] = lambda _: None,
+    ) -> None:
+        """``looked_up`` is told how often the workers looked for outputs of single functions that they remember."""
         self._options = options
+        self._looked_up = looked_up
         self._size = size
         self._free = asyncio.Semaphore(size)
         self._idle: list[_Worker] = []
@@ -180,6 +192,7 @@ class RenderPool:
         try:
             answer = await worker.render(contents)
             reusable = not (answer.retire or self._closed)
+            self._looked_up(answer.lookups)
             return answer.complete(contents)
         except _WorkerDied as error:
             log.warning("render worker died", pid=worker.pid, how=str(error))

@@ -54,7 +54,8 @@ def main() -> None:
     while True:
         contents: dict[str, File] = pickle.loads(frames.get())  # noqa: S301 - the same
         rendered = render(contents, runner, step_cache=steps, look_ahead=True)
-        answers.write(frame(answer(contents, rendered, retire=peak_memory() > _RETIRE_ABOVE)))
+        retire = peak_memory() > _RETIRE_ABOVE
+        answers.write(frame(answer(contents, rendered, retire=retire, lookups=steps.take_lookups())))
         answers.flush()
 
 

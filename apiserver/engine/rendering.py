@@ -5,6 +5,7 @@ what takes milliseconds in a thread of this process, all else in the worker proc
 """
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -70,16 +71,23 @@ class ThreadRenderer:
 class CachedRenderer:
     """Asks another renderer only for what it has not rendered before."""
 
-    def __init__(self, pool: ThreadPoolExecutor, renderer: Renderer, cache: RenderCache) -> None:
-        """``pool`` is where packages are compared, which for large ones takes milliseconds."""
+    def __init__(
+        self, pool: ThreadPoolExecutor, renderer: Renderer, cache: RenderCache, looked_up: Callable[[bool], None]
+    ) -> None:
+        """``pool`` is where packages are compared, which for large ones takes milliseconds.
+
+        ``looked_up`` is told of each render whether it was remembered.
+        """
         self._pool = pool
         self._renderer = renderer
         self._cache = cache
+        self._looked_up = looked_up
 
     async def render(self, contents: Contents) -> Rendered:
         """Render, or remember; see the port."""
         loop = asyncio.get_running_loop()
         remembered = await loop.run_in_executor(self._pool, self._cache.find, contents)
+        self._looked_up(remembered is not None)
         if remembered is not None:
             return remembered
         rendered = await self._renderer.render(contents)

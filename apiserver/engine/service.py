@@ -16,6 +16,7 @@ from apiserver.engine.deleting import Deleting
 from apiserver.engine.draft_writing import DraftWriter
 from apiserver.engine.gates import MayBypass, nobody
 from apiserver.engine.package_index import LIFECYCLE, REPOSITORY, RESOURCE, PackageIndex
+from apiserver.engine.proposals import Proposals
 from apiserver.engine.recording import REVISIONS, Recorder
 from apiserver.engine.rendering import Renderer
 from apiserver.engine.repositories import Repositories
@@ -51,6 +52,7 @@ class PackageService:
         starting: StartingContents,
         writer: DraftWriter,
         events: RevisionEvents,
+        proposals: Proposals,
     ) -> None:
         self._store = store
         self._recorder = recorder
@@ -61,7 +63,7 @@ class PackageService:
         self._creation = Creation(store, index, starting, renderer, writer)
         self._saving = Saving(recorder, repositories, renderer, starting, writer, events)
         self._deleting = Deleting(store, index, recorder, repositories, writer, events)
-        approving = Approving(store, recorder)
+        approving = Approving(store, recorder, proposals)
         self._updating = Updating(recorder, repositories, renderer, starting, writer, approving, self._deleting, events)
 
     # --- reading -------------------------------------------------------------------------------

@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from controllers.packagevariantset.caches import Caches
 from controllers.packagevariantset.checked_wakeups import CheckedWakeups
+from controllers.packagevariantset.rollout_metrics import rollout_metrics
 from controllers.packagevariantset.selected_objects import SelectedObjects
 from krm.variants.sets.rendering_pool import RenderingPool
+
+Json = dict[str, Any]
 
 DESCRIPTIONS: Final = {
     "porch_variant_sets": "PackageVariantSets by condition and its status.",
@@ -33,7 +36,9 @@ class SetMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics as they are now."""
-        yield self._by_condition()
+        statuses = [one.body.get("status") or {} for one in self._caches.sets.values()]
+        yield _by_condition(statuses)
+        yield from rollout_metrics([status["rollout"] for status in statuses if status.get("rollout")])
         yield GaugeMetricFamily(*_described("porch_variant_set_watches"), value=self._objects.watches)
         pool = self._pool
         yield CounterMetricFamily(*_described("porch_variant_set_renderings"), value=pool.renderings)
@@ -42,15 +47,15 @@ class SetMetrics(Collector):
         missed = self._check.missed if self._check else 0
         yield CounterMetricFamily(*_described("porch_variant_set_missed_wakeups"), value=missed)
 
-    def _by_condition(self) -> Metric:
-        counts: Counter[tuple[str, str]] = Counter()
-        for one in self._caches.sets.values():
-            conditions = (one.body.get("status") or {}).get("conditions") or ()
-            counts.update((str(found.get("type")), str(found.get("status"))) for found in conditions)
-        family = GaugeMetricFamily(*_described("porch_variant_sets"), labels=["condition", "status"])
-        for (type_, status), count in sorted(counts.items()):
-            family.add_metric([type_, status], count)
-        return family
+
+def _by_condition(statuses: Iterable[Json]) -> Metric:
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in statuses:
+        counts.update((str(found.get("type")), str(found.get("status"))) for found in one.get("conditions") or ())
+    family = GaugeMetricFamily(*_described("porch_variant_sets"), labels=["condition", "status"])
+    for (type_, status), count in sorted(counts.items()):
+        family.add_metric([type_, status], count)
+    return family
 
 
 def _described(name: str) -> tuple[str, str]:

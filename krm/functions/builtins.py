@@ -85,6 +85,13 @@ def builtins_with(replaced: Mapping[str, Builtin]) -> Mapping[str, Builtin]:
     return _Builtins(replaced)
 
 
+def builtin_name(image: str) -> str | None:
+    """Return which built-in function a well-formed image is by its name, whatever its tag; None for another function."""
+    parsed = parse_image(image)
+    prefixes = (_OWN_PREFIX,) if parsed.base in _OWN else PREFIXES
+    return parsed.base if parsed.prefix in prefixes and parsed.base in BUILTINS else None
+
+
 class BuiltinRunner:
     """Runs the built-in functions."""
 

@@ -5,10 +5,12 @@ long is found out by running it. Source: ``kpt.md`` 8.2 point 9.
 """
 
 import marshal
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from time import perf_counter
+from typing import NamedTuple
 
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
@@ -31,12 +33,20 @@ class _Output:
     resource: Resource
 
 
+class Lookup(NamedTuple):
+    """What was looked for, and whether it was there; functions that are not known to be slow are not looked for."""
+
+    image: str
+    found: bool
+
+
 class StepCache:
     """Outputs of deterministic functions by image, configuration and input; not for several threads at once."""
 
     def __init__(self, max_bytes: int) -> None:
         self._results: SizeBound[bytes, tuple[list[_Output], FunctionResult]] = SizeBound(max_bytes)
         self._slow: dict[str, None] = {}
+        self._lookups: Counter[Lookup] = Counter()
 
     def run(
         self, image: str, resources: ResourceList, call: Callable[[ResourceList], FunctionResult]
@@ -46,7 +56,9 @@ class StepCache:
             return self._timed(image, resources, call)
         given = list(resources.items)
         key, size = _key(image, resources.config, given)
-        if (found := self._results.get(key)) is not None:
+        found = self._results.get(key)
+        self._lookups[Lookup(image, found is not None)] += 1
+        if found is not None:
             return _applied(*found, given)
         result = call(resources)
         if not result.exit_code:
@@ -55,6 +67,12 @@ class StepCache:
             summary = FunctionResult([], result.results, stderr=result.stderr)
             self._results.put(key, (outputs, summary), 3 * size + len(repr(result.results)))
         return result
+
+    def take_lookups(self) -> dict["Lookup", int]:
+        """Return how often outputs were looked for since the last time that this was asked."""
+        taken = dict(self._lookups)
+        self._lookups.clear()
+        return taken
 
     def _timed(
         self, image: str, resources: ResourceList, call: Callable[[ResourceList], FunctionResult]

@@ -173,6 +173,9 @@ SITUATIONS = [
         gauge=True,
     ),
     Situation(
+        "PorchRolloutPaused", {f'porch_rollouts{{{CONTROLLERS},phase="Paused"}}': (0, 1)}, 20, "warning", gauge=True
+    ),
+    Situation(
         "PorchApprovalsRefused",
         {f'porch_approvals_refused_total{{{APPROVAL},step="publish"}}': (0, 1)},
         30,

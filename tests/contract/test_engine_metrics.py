@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from engine_fixture import NAMESPACE, Engine, eventually, new_remote, running_engine
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from apiserver.engine.engine_metrics import EngineMetrics
+from apiserver.rules.lifecycle import Door
+from krm.functions.step_cache import Lookup
 from krm.meta.errors import Conflict, Invalid, StatusError
 
 
@@ -25,8 +28,12 @@ async def engine(tmp_path: Path, remote: Path) -> AsyncIterator[Engine]:
 
 
 def values(engine: Engine) -> dict[str, float]:
+    return samples(engine.registry)
+
+
+def samples(registry: CollectorRegistry) -> dict[str, float]:
     """Return every sample, named as ``name`` or ``name{value}``, without buckets."""
-    families = text_string_to_metric_families(generate_latest(engine.registry).decode())
+    families = text_string_to_metric_families(generate_latest(registry).decode())
     return {
         sample.name + "".join(f"{{{value}}}" for value in sample.labels.values()): sample.value
         for family in families
@@ -128,6 +135,44 @@ async def test_renders_are_counted_by_whose_fault_it_was(engine: Engine) -> None
         "porch_render_duration_seconds_count{failed}", 0
     )
     assert after["porch_renders_in_progress"] == 0
+
+
+def test_functions_that_are_not_built_in_make_one_series() -> None:
+    registry = CollectorRegistry()
+    metrics, name = EngineMetrics(registry), "porch_function_cache_lookups_total"
+    own = [f"registry.example/{function}:v1" for function in ("starlark", "one", "two")]
+    built_in = ["ghcr.io/kptdev/krm-functions-catalog/starlark:v0.5.0", "gcr.io/kpt-fn/starlark:v0.4.3"]
+    metrics.functions_looked_up({Lookup(image, found): 2 for image in own + built_in for found in (True, False)})
+    metrics.functions_looked_up({Lookup("builtins/gen-pkg-context:v0.1.0", True): 1})
+
+    assert {labels: value for labels, value in samples(registry).items() if labels.startswith(name)} == {
+        f"{name}{{starlark}}{{hit}}": 4,
+        f"{name}{{starlark}}{{miss}}": 4,
+        f"{name}{{other}}{{hit}}": 6,
+        f"{name}{{other}}{{miss}}": 6,
+        f"{name}{{gen-pkg-context}}{{hit}}": 1,
+    }
+
+
+async def test_the_wait_of_a_proposal_is_counted_once_it_is_published(engine: Engine, remote: Path) -> None:
+    waiting, rejected, refused = [await proposed(engine, package, "repo") for package in ("app", "other", "third")]
+    await eventually(lambda: values(engine)["porch_proposals_oldest_seconds"] > 0.05)
+    await engine.move(rejected, "Draft", Door.APPROVAL)
+    hook = remote / "hooks" / "update"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(StatusError):
+        await engine.approve(refused)
+
+    assert values(engine)["porch_approval_wait_seconds_count"] == 0
+    assert values(engine)["porch_proposals_oldest_seconds"] > 0.05
+    hook.unlink()
+    await engine.approve(waiting)
+    await engine.approve(refused)
+    found = values(engine)
+    assert found["porch_approval_wait_seconds_count"] == 2
+    assert found["porch_approval_wait_seconds_sum"] > 0.1
+    assert found["porch_proposals_oldest_seconds"] == 0
 
 
 async def test_series_do_not_grow_with_what_there_is(engine: Engine, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from krm.functions.pipeline import render
 from krm.functions.resource import Resource
 from krm.functions.runner import FunctionConfig, FunctionResult, ResourceList
 from krm.functions.size_bound import SizeBound
-from krm.functions.step_cache import StepCache
+from krm.functions.step_cache import Lookup, StepCache
 
 
 def _slow(
@@ -45,6 +45,27 @@ def test_slow_function_is_remembered_from_its_second_call_on() -> None:
     assert all(outcome.contents == outcomes[0].contents for outcome in outcomes)
     assert all(outcome.results == outcomes[0].results for outcome in outcomes)
     assert set(outcomes[3].contents) == {"Kptfile", "a.yaml", "moved.yaml", "secret_made.yaml"}
+
+
+def test_lookups_are_counted_until_they_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_cache, "_SLOW_CALL", 60.0)
+    cache, resource = StepCache(1 << 20), Resource({"apiVersion": "v1", "kind": "B"}, path="a.yaml")
+
+    def call(image: str) -> None:
+        cache.run(image, ResourceList([resource]), lambda resources: FunctionResult(resources.items))
+
+    call("quick:v1")
+    monkeypatch.setattr(step_cache, "_SLOW_CALL", -1.0)
+    monkeypatch.setattr(step_cache, "_SLOW_RESOURCE", -1.0)
+    for image in ("slow:v1", "slow:v1", "slow:v1", "slow:v1", "other:v1", "other:v1"):
+        call(image)
+
+    assert cache.take_lookups() == {
+        Lookup("slow:v1", False): 1,
+        Lookup("slow:v1", True): 2,
+        Lookup("other:v1", False): 1,
+    }
+    assert cache.take_lookups() == {}
 
 
 def test_quick_function_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
