@@ -18,7 +18,7 @@ from porch_client import PorchClient
 from remotes import Remote
 
 PATIENCE = 60.0
-TIMEOUT = 20
+TIMEOUT = 40
 """Seconds of a request; a package operation waits for its place a quarter of that."""
 USER = "hasty"
 
@@ -48,7 +48,7 @@ def begin_a_write(server: AggregatedProcess, path: str) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=str(server.cluster.ca))
     context.load_cert_chain(keys.certificate, keys.key)
     connection = context.wrap_socket(
-        socket.create_connection(("127.0.0.1", server.cluster.port), timeout=10), server_hostname="localhost"
+        socket.create_connection(("127.0.0.1", server.cluster.port), timeout=PATIENCE), server_hostname="localhost"
     )
     head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
     connection.sendall(head.encode())

@@ -4,9 +4,11 @@ Counts are exact. Times are bounded loosely, because whoever runs the tests shar
 """
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -21,7 +23,7 @@ from remotes import Remote, is_ancestor, refs
 CLIENTS = 50
 MOST_PUSHES = 10
 """Pushes in which fifty approvals have to fit (``decisions.md`` 8: what waits together leaves together)."""
-SECONDS = 20.0
+SECONDS = 60.0
 """The slowest of fifty; the target on a machine of one's own is 2 s, and bench says what it is."""
 
 
@@ -60,7 +62,7 @@ def all_at_once(crowd: Sequence[PorchClient], send: Callable[[PorchClient, int],
     answers: dict[int, Timed] = {}
 
     def one(client: PorchClient, number: int) -> None:
-        gate.wait(30)
+        gate.wait(60)
         began = time.monotonic()
         answer = send(client, number)
         answers[number] = Timed(answer, time.monotonic() - began)
@@ -69,7 +71,7 @@ def all_at_once(crowd: Sequence[PorchClient], send: Callable[[PorchClient, int],
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     return [answers[number] for number in range(len(crowd))]
 
 
@@ -95,8 +97,26 @@ def propose_all(porch: PorchClient, remote: Remote, names: Sequence[str], branch
     return approvals
 
 
-def approve_all(crowd: Sequence[PorchClient], names: Sequence[str], approvals: Sequence[bytes]) -> list[Timed]:
-    """Approve all of them in the same moment."""
+def approve_all(
+    crowd: Sequence[PorchClient],
+    names: Sequence[str],
+    approvals: Sequence[bytes],
+    server: PorchProcess,
+    git_http: GitServer,
+) -> list[Timed]:
+    """Approve all of them in the same moment; the first push waits until the server has all of them, however busy the machine."""
+
+    def all_are_there() -> None:
+        under_way = re.findall(
+            r'^apiserver_current_in\w+_requests\{request_kind="package"\} (\S+)', server.metrics(), re.MULTILINE
+        )
+        assert sum(map(float, under_way)) >= CLIENTS
+
+    def wait() -> None:
+        with suppress(AssertionError):  # what then comes alone is counted below
+            eventually(all_are_there, timeout=30)
+
+    git_http.faults.before_push.append(wait)
 
     def approve(client: PorchClient, number: int) -> Answer:
         return client.request("PUT", client.path("packagerevisions", names[number], "approval"), approvals[number])
@@ -136,7 +156,12 @@ def test_fifty_clones_into_one_repository_all_succeed(
 
 
 def test_fifty_approvals_in_one_repository_share_a_few_pushes(
-    crowd: list[PorchClient], porch: PorchClient, register: Register, git_http: GitServer, empty_remote: Remote
+    crowd: list[PorchClient],
+    porch_server: PorchProcess,
+    porch: PorchClient,
+    register: Register,
+    git_http: GitServer,
+    empty_remote: Remote,
 ) -> None:
     register(deployments=empty_remote)
     packages = [f"app-{number}" for number in range(CLIENTS)]
@@ -144,7 +169,7 @@ def test_fifty_approvals_in_one_repository_share_a_few_pushes(
     approvals = propose_all(porch, empty_remote, names, [f"{package}/v1" for package in packages])
     before = pushes(git_http)
 
-    answers = approve_all(crowd, names, approvals)
+    answers = approve_all(crowd, names, approvals, porch_server, git_http)
 
     check_answers(answers, 200)
     assert pushes(git_http) - before <= MOST_PUSHES
@@ -155,7 +180,12 @@ def test_fifty_approvals_in_one_repository_share_a_few_pushes(
 
 
 def test_fifty_approvals_of_one_package_get_fifty_numbers_without_gaps(
-    crowd: list[PorchClient], porch: PorchClient, register: Register, git_http: GitServer, empty_remote: Remote
+    crowd: list[PorchClient],
+    porch_server: PorchProcess,
+    porch: PorchClient,
+    register: Register,
+    git_http: GitServer,
+    empty_remote: Remote,
 ) -> None:
     register(deployments=empty_remote)
     source = published(porch, "deployments", empty_remote)
@@ -169,7 +199,7 @@ def test_fifty_approvals_of_one_package_get_fifty_numbers_without_gaps(
     approvals = propose_all(porch, empty_remote, names, [f"app/{workspace}" for workspace in workspaces])
     before = pushes(git_http)
 
-    answers = approve_all(crowd, names, approvals)
+    answers = approve_all(crowd, names, approvals, porch_server, git_http)
 
     check_answers(answers, 200)
     assert pushes(git_http) - before <= MOST_PUSHES
