@@ -1,11 +1,12 @@
 """Turns of replicas at something that one of them does at a time, such as talking to one repository's remote.
 
 A turn is a courtesy, not a guarantee: a replica that is paused for longer than the lease loses it without noticing. What must
-not happen twice has a fence of its own: a push compares and swaps refs, and a write that was decided in a turn names it, so that
-the database refuses it once another replica has had the turn since. Source: ``decisions.md`` 5 and 8, ``kube-api.md`` 5.4.
+not happen twice has a fence of its own: a push compares and swaps refs, and is not sent by who may have lost its turn; a write
+that was decided in a turn names it, so that the database refuses it once another replica has had the turn since. Source: ``decisions.md`` 5 and 8, ``kube-api.md`` 5.4.
 """
 
 import asyncio
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, Protocol
 
@@ -34,6 +35,14 @@ class Turn(Protocol):
         Raises:
             NotOurTurn: another replica keeps it.
             StoreUnavailable: the database cannot be reached.
+        """
+        ...
+
+    def fence(self, claims: Iterable[str] = ()) -> Callable[[], bool]:
+        """Return what tells whether no other replica can have the turn, or one of these claims of ours, nor will very soon.
+
+        What is returned asks nobody: it is free, and for any thread. Where it says no, :meth:`renew` finds out. A claim that
+        nobody here has says nothing.
         """
         ...
 
@@ -92,6 +101,10 @@ class _Alone:
     async def renew(self) -> bool:
         """Return False."""
         return False
+
+    def fence(self, claims: Iterable[str] = ()) -> Callable[[], bool]:  # noqa: ARG002 # nobody else claims anything
+        """Return what is always true."""
+        return lambda: True
 
     async def lost(self) -> None:
         """Wait for ever."""

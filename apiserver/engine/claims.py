@@ -1,7 +1,7 @@
 """Claims on single package revisions: the second of two overlapping writes fails at once.
 
 Source: ``porch-api.md`` 8.2 and ``decisions.md`` 8. A claim is held in this process and, where there are replicas, among all of
-them; should a replica lose its claims because it was paused, the log's compare-and-swap decides.
+them; should a replica lose its claims because it was paused, the log's compare-and-swap decides, and nothing is pushed.
 """
 
 import asyncio
@@ -19,6 +19,11 @@ LAST_LOOKS = 4
 refused; an idle loop needs some 10 µs for one."""
 UNCHANGED_SECONDS = 0.01
 """How long a write that changes nothing stays; one that does change something takes about as long."""
+
+
+def claim_on(namespace: str, name: str) -> str:
+    """Return the name of the claim on a revision among the replicas."""
+    return f"revision {namespace}/{name}"
 
 
 class Claims:
@@ -66,7 +71,7 @@ class Claims:
     async def _claimed(self, stack: AsyncExitStack, key: tuple[str, str]) -> bool:
         """Claim a revision among the replicas, until ``stack`` ends."""
         try:
-            return await stack.enter_async_context(self._among_replicas("revision {}/{}".format(*key)))
+            return await stack.enter_async_context(self._among_replicas(claim_on(*key)))
         except StoreUnavailable as error:
             why = f"the database cannot be used ({error}); nothing was changed, try again"
             raise ServiceUnavailable(why, retry_after=1) from error

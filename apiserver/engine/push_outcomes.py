@@ -1,12 +1,14 @@
 """What is told to those whose push did not come to a clear end, and what that means for their request."""
 
 from krm.meta.errors import ServiceUnavailable, StatusError
-from storage.git.errors import GitError, RemoteUnavailable
+from storage.git.errors import GitError, PushWithdrawn, RemoteUnavailable
 from storage.interfaces import StoreUnavailable
 
 
 def unavailable(repository: str, error: GitError) -> ServiceUnavailable:
     """Say that the remote could not be worked with, and what that means for the request."""
+    if isinstance(error, PushWithdrawn):
+        return ServiceUnavailable(f"{error}. Nothing was changed; try again", retry_after=1)
     outcome = "Nothing was changed"
     if isinstance(error, RemoteUnavailable) and error.outcome_unknown:
         outcome = "The connection broke during the push; the next sync shows whether it arrived"

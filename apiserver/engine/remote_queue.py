@@ -8,13 +8,14 @@ waited for.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import structlog
 from opentelemetry.trace import SpanContext
 
+from apiserver.engine.claims import claim_on
 from apiserver.engine.engine_metrics import EngineMetrics
 from apiserver.engine.log_context import enter_background
 from apiserver.engine.push_jobs import PushJob, RefView
@@ -22,8 +23,16 @@ from apiserver.engine.push_outcomes import not_begun, unavailable, unrecorded
 from apiserver.engine.push_refusals import PushRefusals, refusal
 from apiserver.engine.registered import RegisteredRepository
 from krm.meta.errors import Conflict, InternalError, NotFound, ResourceName, ServiceUnavailable, StatusError
-from storage.git.errors import AuthenticationFailed, GitError, PushRejected, RefMoved, RemoteUnavailable
+from storage.git.errors import (
+    AuthenticationFailed,
+    GitError,
+    PushRejected,
+    PushWithdrawn,
+    RefMoved,
+    RemoteUnavailable,
+)
 from storage.git.remote import Remote
+from storage.git.sending import MaySend, always
 from storage.interfaces import StoreUnavailable
 from storage.spans import here, span
 
@@ -296,10 +305,7 @@ class RemoteQueue:
             try:
                 planned, refused, moved = await self._try(remote, undone)
             except PushRejected as error:
-                pause = next(pauses, None) if error.transient else None
-                if pause is None:
-                    raise
-                await asyncio.sleep(pause)
+                await self._pause(error, pauses)
                 continue
             except AuthenticationFailed:
                 if (await repository.remote()).credentials == remote.credentials:
@@ -310,6 +316,11 @@ class RemoteQueue:
                     raise
                 await self._look_again(error)
                 continue
+            except PushWithdrawn:
+                if attempt == MAX_ATTEMPTS - 1:
+                    raise
+                log.info("a push was withdrawn: our turn may be over", repository=repository.settings.key)
+                continue
             for waiting, why in refused:
                 waiting.fail(why)
             self._refusals.accepted([waiting.job.name for waiting in planned], moved)
@@ -319,8 +330,18 @@ class RemoteQueue:
         for waiting in batch:
             waiting.fail(Conflict.of(REVISIONS, waiting.job.name, moving))
 
+    async def _pause(self, rejected: PushRejected, pauses: Iterator[float]) -> None:
+        """Wait before a push is tried again that the remote could not take just now; raise what is final."""
+        pause = next(pauses, None) if rejected.transient else None
+        if pause is None:
+            raise rejected
+        await asyncio.sleep(pause)
+
     async def _make_sure_of_turn(self) -> None:
-        """See whether other replicas did something while we were waiting, or paused: what we planned is then planned anew."""
+        """See whether other replicas did something while we were waiting, or paused.
+
+        What comes next is planned anew in any case, on the log and the claims of now.
+        """
         turn = self._repository.turn
         if turn is not None and await turn.renew():
             self._repository.behind = True
@@ -366,8 +387,15 @@ class RemoteQueue:
         if updates:
             # Stored first: the clone must never know a ref whose objects a crash or a full disk kept from it.
             repository.clone.add_objects(view.objects())
-            repository.clone.push(remote, updates, view.objects())
+            repository.clone.push(remote, updates, view.objects(), self._fence(planned))
         return planned, refused, frozenset(update.ref for update in updates)
+
+    def _fence(self, planned: Sequence[_Waiting]) -> MaySend:
+        """Return what withdraws a push if others may have had the turn, or a revision, since it was planned."""
+        repository = self._repository
+        if repository.turn is None:
+            return always
+        return repository.turn.fence(claim_on(repository.settings.namespace, one.job.name) for one in planned)
 
     def _settle_aside(self, planned: Sequence[_Waiting]) -> None:
         """Record pushed jobs while the next push goes on; those of one package in turn, because they move one label."""

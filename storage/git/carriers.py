@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -29,6 +29,7 @@ from storage.git.deadline import break_on_expiry
 from storage.git.errors import AuthenticationFailed, NotARepository, RemoteUnavailable, UnsafeAddress
 from storage.git.network import NetworkPolicy, connect
 from storage.git.remote import Credentials, Remote
+from storage.git.sending import MaySend, parts, require
 from storage.spans import trace_headers
 
 MAX_REDIRECTS = 5
@@ -47,11 +48,15 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question: a GET of ``info/refs`` when there is no body, otherwise a POST to a service."""
+    """One question: a GET of ``info/refs`` when there is no body, otherwise a POST to a service.
+
+    ``may_send`` is that of a push, and asked before each part of the body leaves, when the remote is ready to take it.
+    """
 
     url: str
     headers: dict[str, str]
     body: bytes | None = field(default=None, repr=False)
+    may_send: MaySend | None = None
 
 
 @dataclass(slots=True)
@@ -75,6 +80,7 @@ class Carrier(Protocol):
             AuthenticationFailed: it wants other credentials.
             NotARepository: there is nothing, or nothing that speaks Git.
             UnsafeAddress: it lies, or leads, where we do not go.
+            PushWithdrawn: the body may not leave any more, or not its rest.
         """
         ...
 
@@ -111,12 +117,17 @@ class HttpCarrier:
             headers["Authorization"] = _authorization(remote.credentials)
         elif remote.credentials is not None:
             raise AuthenticationFailed(f"{remote.address}: an SSH key is of no use at an HTTP address")
+        body: bytes | Iterator[bytes] | None = request.body
+        if request.body is not None and request.may_send is not None:
+            # An iterator is asked for its first part when the connection stands and the headers are sent.
+            body = parts(remote.address, request.body, request.may_send)
+            headers["Content-Length"] = str(len(request.body))
         try:
             return self._pool(remote).urlopen(
                 "GET" if request.body is None else "POST",
                 url,
                 headers=headers,
-                body=request.body,
+                body=body,
                 preload_content=False,
                 redirect=False,
                 # A question without data may meet a connection the server just closed; data is never sent twice.
@@ -166,7 +177,7 @@ class ProcessCarrier:
         argv = [self._git, service, "--stateless-rpc"]
         if request.body is None:
             argv.append("--advertise-refs")
-        process, errors = start_git([*argv, "--", path], request.headers.get("Git-Protocol", ""), request.body)
+        process, errors = _start_git(remote, [*argv, "--", path], request)
         greeting = pkt_line(b"# service=git-" + service.encode() + b"\n") + b"0000" if request.body is None else b""
         reading = _ProcessReading(remote, process, errors, greeting)
         kind = "advertisement" if request.body is None else "result"
@@ -188,15 +199,17 @@ def git_environment(protocol: str = "") -> dict[str, str]:
     return {**environment, "GIT_PROTOCOL": protocol} if protocol else environment
 
 
-def start_git(argv: list[str], protocol: str, body: bytes | None) -> tuple["subprocess.Popen[bytes]", IO[bytes]]:
-    """Start a git process whose input is ``body``; the deadline of the operation kills it."""
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process, see _ProcessReading.close
-    with tempfile.TemporaryFile() as source:
-        source.write(body or b"")
+def _start_git(remote: Remote, argv: list[str], request: Request) -> tuple["subprocess.Popen[bytes]", IO[bytes]]:
+    """Start a git process whose input is the request's body; the deadline of the operation kills it."""
+    environment = git_environment(request.headers.get("Git-Protocol", ""))
+    with ExitStack() as begun, tempfile.TemporaryFile() as source:
+        errors = begun.enter_context(tempfile.TemporaryFile())
+        source.write(request.body or b"")
         source.seek(0)
-        process = subprocess.Popen(
-            argv, stdin=source, stdout=subprocess.PIPE, stderr=errors, env=git_environment(protocol), cwd="/"
-        )
+        if request.may_send is not None:
+            require(remote.address, request.may_send)
+        process = subprocess.Popen(argv, stdin=source, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd="/")
+        begun.pop_all()  # from here on it lives as long as the process, see _ProcessReading.close
     break_on_expiry(process.kill)
     return process, errors
 

@@ -21,6 +21,7 @@ from storage.git.packfile import PackLimits
 from storage.git.refs import DRAFTS, HEADS, PROPOSED
 from storage.git.refstore import RefStore, create_bare, is_bare
 from storage.git.remote import Remote
+from storage.git.sending import MaySend, always
 from storage.git.transport import MAX_HAVES, RefUpdate, Transport
 
 __all__ = ["Clone", "RefUpdate"]
@@ -121,22 +122,30 @@ class Clone:
         if missing is not None:
             raise ObjectMissing(missing)
 
-    def push(self, remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject]) -> None:
+    def push(
+        self,
+        remote: Remote,
+        updates: Sequence[RefUpdate],
+        objects: Sequence[GitObject],
+        may_send: MaySend = always,
+    ) -> None:
         """Change refs of the remote, all or none, each only from its expected value, sending just ``objects``.
 
+        ``may_send`` has the last word: it is asked, in this thread or another one, when nothing is left to do but to send.
         On success ``refs`` shows the new values; the objects are not stored here, see :meth:`add_objects`.
 
         Raises:
             RefMoved: an expectation is wrong; carries the actual values.
             PushRejected: the remote refuses for its own reasons.
+            PushWithdrawn: ``may_send`` said no; the remote is as it was.
             RemoteUnavailable: it cannot be reached; ``outcome_unknown`` if the push may have happened.
             GitError: of the type that says why else.
         """
         said = ""
         if self._transport.serves(remote):
-            refused, said = self._transport.push(remote, updates, objects)
+            refused, said = self._transport.push(remote, updates, objects, may_send)
         else:
-            refused = local.push(remote, updates, objects)
+            refused = local.push(remote, updates, objects, may_send)
         if refused:
             self._check_refusal(remote, updates, PushRejected(refused, said))
         with self._lock, suppress(OSError):

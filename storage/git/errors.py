@@ -68,6 +68,16 @@ class PushRejected(GitError):
         return not any(ref_status(why) is RefStatus.DECLINED for why in self.reasons.values())
 
 
+class PushWithdrawn(GitError):
+    """A push was not sent, or not to its end, because whoever asked for it may push no longer; the remote changed nothing."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"{address}: the push was withdrawn before it had left, because this server may have lost its turn"
+        )
+        self.address = address
+
+
 class ObjectMissing(GitError):
     """An object is not in the clone."""
 

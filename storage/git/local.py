@@ -17,6 +17,7 @@ from storage.git.objectstore import ObjectStore
 from storage.git.packfile import KINDS
 from storage.git.packwriter import records
 from storage.git.remote import Remote
+from storage.git.sending import MaySend, always, require
 from storage.git.transport import RefUpdate
 
 _CHUNK = 1 << 20
@@ -54,12 +55,15 @@ def fetch(remote: Remote, store: ObjectStore) -> None:
                 store.receive(lambda sink, path=path: _copy(path, sink))  # type: ignore[misc] # bound at once
 
 
-def push(remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject]) -> dict[str, str]:
+def push(
+    remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject], may_send: MaySend = always
+) -> dict[str, str]:
     """Write the objects and change the refs; returns what each refused ref was told.
 
     Raises:
         NotARepository: there is no repository.
         RefMoved: an expectation is wrong; nothing was written.
+        PushWithdrawn: ``may_send`` said no; the refs are as they were.
     """
     with _repository(remote):
         pass
@@ -73,15 +77,22 @@ def push(remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObje
         }
         if moved:
             raise RefMoved(moved)
+        require(remote.address, may_send)  # a push without objects is not asked below
         return {update.ref.encode(): update.new.encode() if update.new else ZERO_SHA for update in updates}
 
     def pack(_have: Any, _want: Any, **_options: Any) -> tuple[int, Iterator[UnpackedObject]]:
-        return len(objects), records(objects)
+        return len(objects), _last_asked(remote, objects, may_send)
 
     # Cast: dulwich types ids as NewTypes of bytes.
     result = LocalGitClient().send_pack(remote.path, commands, cast(Any, pack), atomic=True)
     statuses = result.ref_status or {}
     return {ref.decode(): why for ref, why in statuses.items() if why is not None}
+
+
+def _last_asked(remote: Remote, objects: Sequence[GitObject], may_send: MaySend) -> Iterator[UnpackedObject]:
+    """Give out what is to be written, and ask when that is done: what is left then is to change the refs."""
+    yield from records(objects)
+    require(remote.address, may_send)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from storage.git.carriers import Answer, Request, service_of
 from storage.git.deadline import break_on_expiry
 from storage.git.errors import LimitExceeded, NotARepository, PushRejected, RemoteUnavailable
 from storage.git.remote import Remote
+from storage.git.sending import MaySend, always, parts
 from storage.git.ssh_connections import Login, SshConnections, shared_connections
 
 _CHUNK = 1 << 16
@@ -36,7 +37,8 @@ class SshCarrier:
             greeting = command.greeting()
             if request.body is not None:
                 # Version 2 takes one request after the other; the flush says that there is none.
-                command.send(request.body + (_FLUSH if greeting.startswith(_VERSION_2) else b""))
+                body = request.body + (_FLUSH if greeting.startswith(_VERSION_2) else b"")
+                command.send(body, request.may_send or always)
         except BaseException:
             command.abandon()
             raise
@@ -119,14 +121,14 @@ class _Command:
             if len(buffer) > MAX_BODY:
                 raise LimitExceeded(f"the remote's greeting is over {MAX_BODY} bytes")
 
-    def send(self, body: bytes) -> None:
-        """Send a request."""
+    def send(self, body: bytes, may_send: MaySend = always) -> None:
+        """Send a request, each part of it only if it may still leave."""
         self._sent = True
-        self._wait(self._send(body))
+        self._wait(self._send(body, may_send))
 
-    async def _send(self, body: bytes) -> None:
-        for at in range(0, len(body), _CHUNK):
-            self._running.stdin.write(body[at : at + _CHUNK])
+    async def _send(self, body: bytes, may_send: MaySend) -> None:
+        for part in parts(self._remote.address, body, may_send):
+            self._running.stdin.write(part)
             await self._running.stdin.drain()
 
     def finish(self) -> None:

@@ -33,6 +33,7 @@ from storage.git.errors import GitError, LimitExceeded, NotARepository, PushReje
 from storage.git.objects import GitObject
 from storage.git.packwriter import records
 from storage.git.remote import PATIENCE, Remote
+from storage.git.sending import MaySend, always
 
 MAX_REPORT = 1 << 20
 """Bytes of the answer to a push."""
@@ -113,9 +114,13 @@ class Transport:
                 raise
 
     def push(
-        self, remote: Remote, updates: Sequence[RefUpdate], objects: Sequence[GitObject]
+        self,
+        remote: Remote,
+        updates: Sequence[RefUpdate],
+        objects: Sequence[GitObject],
+        may_send: MaySend = always,
     ) -> tuple[dict[str, str], str]:
-        """Send exactly these objects and change all refs or none.
+        """Send exactly these objects and change all refs or none, if ``may_send`` says so when all is ready to leave.
 
         Returns what each refused ref was told, and what the remote told people besides.
 
@@ -126,9 +131,11 @@ class Transport:
         Raises:
             RefMoved: the remote's refs are not what ``updates`` expects; nothing was sent.
             PushRejected: the remote could not take the pack, or has no atomic pushes.
+            PushWithdrawn: ``may_send`` said no; nothing was changed.
             GitError: of the type that says why not.
         """
         client = self._client(remote)
+        client.may_send = may_send
         client.updates = {update.ref.encode(): update for update in updates}
         with self._lock:
             client.pushed = self._pushed.pop(remote, None)
@@ -196,6 +203,7 @@ class _Client(AbstractHttpGitClient):
         self.greeting: tuple[str, Advertisement] | None = None
         self.updates: Mapping[bytes, RefUpdate] = {}
         self.pushed: tuple[str, frozenset[bytes]] | None = None
+        self.may_send: MaySend | None = None
 
     def greet(self, service: str, *, version: int = 0) -> tuple[str, Advertisement]:
         """Ask for ``info/refs``; returns the address to go on with and what the remote said."""
@@ -250,7 +258,7 @@ class _Client(AbstractHttpGitClient):
     ) -> tuple[Answer, Callable[[int], bytes]]:
         body = data if isinstance(data, bytes | None) else b"".join(data)
         sent = {key: value for key, value in (headers or {}).items() if key != "Content-Length"}
-        answer = self._carrier.ask(self._remote, Request(url, sent, body or b""))
+        answer = self._carrier.ask(self._remote, Request(url, sent, body or b"", self.may_send))
         if "receive-pack" in answer.content_type:
             return answer, BytesIO(_whole(answer, answer.read, MAX_REPORT)).read
         return answer, _exactly(answer.read)

@@ -5,14 +5,16 @@ paused replica, or one whose machine is gone, loses its turns; one that dies los
 behind the turn first, which is a lock, too: so a busy replica cannot keep the others waiting for ever. Who leads is a lock, too,
 that the others try to take every second or two. The table ``k_turn``
 notes who had a turn last: that tells a replica whether what it knows of a remote can be out of date, and is the fence of
-writes. Needs PostgreSQL 14 (``idle_session_timeout``). Source: ``kube-api.md`` 5.4.
+writes. The fence of a push is the time since the last sign of life that was answered: nobody has our locks while that is less
+than the lease. Needs PostgreSQL 14 (``idle_session_timeout``). Source: ``kube-api.md`` 5.4.
 """
 
 import asyncio
 import contextlib
 import hashlib
+import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from random import uniform
@@ -29,6 +31,8 @@ LEASE_SECONDS = 10.0
 """How long a replica may say nothing before others take its turns."""
 BEATS = 4
 """Signs of life per lease."""
+SURE = 0.75
+"""The part of a lease in which a turn is surely ours. The rest is for a push on its way: its remote needs time to take it."""
 POLL_SECONDS = 0.02
 """Between two looks whether a turn is free; doubled up to :data:`LONGEST_POLL`."""
 LONGEST_POLL = 0.25
@@ -55,6 +59,9 @@ class _Session:
     """The session that holds the locks; once it is lost, so are they."""
 
     connection: Any
+    lease: float
+    alive: float
+    """When the last exchange began that the server has answered, by :func:`_clock`; its count of our silence began later."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -63,6 +70,18 @@ class _Session:
     @property
     def lost(self) -> bool:
         return bool(self.connection.is_closed())
+
+    @property
+    def sure(self) -> bool:
+        """Whether the server cannot have ended it, nor will for some time. For any thread, also of a process that just woke."""
+        return not self.lost and _clock() - self.alive < self.lease * SURE
+
+
+@dataclass(slots=True)
+class _Claimed:
+    """A claim, and the session that has it; none while another replica has taken it."""
+
+    session: _Session | None
 
 
 @dataclass(slots=True)
@@ -74,10 +93,22 @@ class _Taken:
     epoch: int
     moved: bool
     retake: Callable[["_Taken"], Awaitable[bool]]
+    claims: Mapping[int, _Claimed]
 
     async def renew(self) -> bool:
         """Make sure that it is our turn."""
         return await self.retake(self)
+
+    def fence(self, claims: Iterable[str] = ()) -> Callable[[], bool]:
+        """Return what tells whether no other replica can have the turn, or one of these claims."""
+        locks = [_claim_of(key) for key in claims]
+
+        def surely_ours() -> bool:
+            session = self.session
+            held = (self.claims.get(lock) for lock in locks)
+            return session.sure and all(claim is None or claim.session is session for claim in held)
+
+        return surely_ours
 
 
 @dataclass(slots=True)
@@ -111,6 +142,8 @@ class PostgresTurns:
         self._speaking = asyncio.Lock()
         """A session does one thing at a time."""
         self._local: dict[str, _Local] = {}
+        self._claims: dict[int, _Claimed] = {}
+        """By the number of the lock."""
         self._beating: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -129,7 +162,7 @@ class PostgresTurns:
             except TimeoutError:
                 raise NotOurTurn(f"this server has been working with {key} for {seconds:.0f} s; try again") from None
             session, epoch, moved = await self._take(key, seconds)
-            taken = _Taken(key, session, epoch, moved, lambda turn: self._retake(turn, seconds))
+            taken = _Taken(key, session, epoch, moved, lambda turn: self._retake(turn, seconds), self._claims)
             try:
                 yield taken
             finally:
@@ -139,16 +172,34 @@ class PostgresTurns:
     async def claim(self, key: str) -> AsyncIterator[bool]:
         """Take ``key`` for the length of the block, or say that another replica has it; a process claims nothing twice.
 
+        A claim that is lost with its session is taken again with the next turn; if another replica has it then, see
+        :meth:`storage.turns.Turn.fence`.
+
         Raises:
             StoreUnavailable: the database cannot be reached.
         """
-        lock = _number(f"claim {key}")
+        lock = _claim_of(key)
         session = await self._connected()
-        ours = bool(await self._speak(session, "fetchval", _CLAIM, lock))
+        if not await self._speak(session, "fetchval", _CLAIM, lock):
+            yield False
+            return
+        claim = self._claims[lock] = _Claimed(session)
         try:
-            yield ours
+            yield True
         finally:
-            if ours:
+            del self._claims[lock]
+            if claim.session is not None:
+                await self._release(claim.session, lock)
+
+    async def _claim_again(self, session: _Session) -> None:
+        """Have ``session`` hold what was claimed in others that are lost; who comes after it reads the log again."""
+        for lock, claim in list(self._claims.items()):
+            if claim.session is session:
+                continue
+            ours = await self._speak(session, "fetchval", _CLAIM, lock)
+            if self._claims.get(lock) is claim:
+                claim.session = session if ours else None
+            elif ours:  # given up while the server was asked
                 await self._release(session, lock)
 
     @asynccontextmanager
@@ -197,6 +248,7 @@ class PostgresTurns:
         except TimeoutError:
             raise NotOurTurn(f"another replica has been working with {key} for {seconds:.0f} s; try again") from None
         try:
+            await self._claim_again(session)
             epoch, moved = await self._note(session, key)
         except BaseException:
             await self._release(session, _lock_of(key))
@@ -233,6 +285,7 @@ class PostgresTurns:
         with contextlib.suppress(StoreUnavailable):
             if not turn.session.lost:
                 await self._speak(turn.session, "fetchval", "SELECT 1")
+                await self._claim_again(turn.session)
                 return False
         turn.session, turn.epoch, moved = await self._take(turn.key, seconds)
         turn.moved = turn.moved or moved
@@ -252,8 +305,9 @@ class PostgresTurns:
                 raise StoreUnavailable("the PostgreSQL database is closed")
             if self._session is None or self._session.lost:
                 lease = {"idle_session_timeout": str(round(self._lease * 1000))}
+                began = _clock()
                 with unavailable():
-                    self._session = _Session(await self._connect(**lease))
+                    self._session = _Session(await self._connect(**lease), self._lease, began)
             if self._beating is None:
                 self._beating = asyncio.create_task(self._beat(), name="turns")
             return self._session
@@ -261,14 +315,17 @@ class PostgresTurns:
     async def _speak(self, session: _Session, method: str, statement: str, *values: Any) -> Any:
         """Run one statement; a session that cannot answer is given up, and its locks with it."""
         async with self._speaking:
+            began = _clock()
             try:
                 with unavailable():
                     async with asyncio.timeout(self._lease):
-                        return await getattr(session.connection, method)(statement, *values)
+                        answer = await getattr(session.connection, method)(statement, *values)
             except BaseException:
                 # An abandoned exchange leaves it unknown which locks the session has.
                 session.connection.terminate()
                 raise
+            session.alive = began
+            return answer
 
     async def _beat(self) -> None:
         """Show the server that this process lives, until cancelled."""
@@ -283,12 +340,21 @@ class PostgresTurns:
                 log.warning("the turns of this replica are lost", problem=str(error))
 
 
+def _clock() -> float:
+    """Return seconds of a clock that nobody sets and that runs on while the process is stopped, or the machine suspended."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 def _lock_of(key: str) -> int:
     return _number(f"turn {key}")
 
 
 def _place_of(key: str) -> int:
     return _number(f"next {key}")
+
+
+def _claim_of(key: str) -> int:
+    return _number(f"claim {key}")
 
 
 def _number(text: str) -> int:

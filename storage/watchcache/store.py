@@ -5,7 +5,7 @@ This module is the :class:`storage.interfaces.ObjectStore`: it routes. How the c
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from storage.bodies import MARK, with_revision
@@ -358,3 +358,7 @@ class _FollowedTurn:
         moved = await self._turn.renew()
         await self._follower.catch_up()
         return moved
+
+    def fence(self, claims: Iterable[str] = ()) -> Callable[[], bool]:
+        """Return what tells whether no other replica can have the turn."""
+        return self._turn.fence(claims)

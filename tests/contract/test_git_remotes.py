@@ -1,5 +1,6 @@
 """The same story against a remote over HTTP, over SSH, in a directory through git, and in a directory without git."""
 
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from storage.git.errors import (
     NotARepository,
     ObjectMissing,
     PushRejected,
+    PushWithdrawn,
     RefMoved,
     RemoteUnavailable,
     UnsafeAddress,
@@ -228,6 +230,58 @@ def test_a_writer_between_listing_and_update_makes_the_whole_push_fail(http: Pla
 
     assert list(refused.value.moved) == [MAIN]
     assert "refs/tags/p/v1" not in clone.list_remote(http.remote)
+
+
+def test_a_push_that_is_withdrawn_on_its_way_changes_nothing(place: Place) -> None:
+    clone = synced(place)
+    package, objects = write_package({"Kptfile": File(b"v1"), "large.bin": File(os.urandom(300_000))})
+    root, trees = replace_subtree(clone, clone.commit(clone.refs[MAIN]).tree, "p", package)
+    commit = build_commit(root, (clone.refs[MAIN],), WHO, "change p", 1_700_000_000)
+    publish = [RefUpdate(MAIN, clone.refs[MAIN], commit.oid), RefUpdate("refs/tags/p/v1", None, commit.oid)]
+    objects = [*objects, *trees, commit]
+    before = run_git(place.repository, "for-each-ref")
+    parts = 0 if place.remote.is_local else 2  # a program beside us is given all at once
+
+    for leave in {0, parts}:
+        answers = iter([True] * leave)
+        with pytest.raises(PushWithdrawn):
+            clone.push(place.remote, publish, objects, lambda answers=answers: next(answers, False))  # type: ignore[misc] # bound at once
+
+        assert run_git(place.repository, "for-each-ref") == before
+        assert clone.list_remote(place.remote) == clone.refs
+
+    clone.push(place.remote, publish, objects, lambda: True)
+    assert run_git(place.repository, "rev-parse", "main", "p/v1").split() == [commit.oid] * 2
+
+
+def test_a_withdrawn_push_that_only_removes_refs_removes_none(place: Place) -> None:
+    clone = synced(place)
+    oid, objects = new_commit(clone, "p", "x")
+    tag = "refs/tags/p/v1"
+    clone.push(place.remote, [RefUpdate(tag, None, oid)], objects)
+
+    with pytest.raises(PushWithdrawn):
+        clone.push(place.remote, [RefUpdate(tag, oid, None)], [], lambda: False)
+
+    assert clone.list_remote(place.remote)[tag] == oid
+
+
+def test_whether_a_push_may_leave_is_asked_when_the_remote_waits_for_its_commands(
+    http: Place, server: GitServer
+) -> None:
+    clone = synced(http)
+    oid, objects = new_commit(clone, "p", "x")
+    heard: list[str] = []
+
+    def may_send() -> bool:
+        heard.extend(method for method, _, _ in server.requests[asked:])
+        return False
+
+    asked = len(server.requests)
+    with pytest.raises(PushWithdrawn):
+        clone.push(http.remote, [RefUpdate("refs/tags/p/v1", None, oid)], objects, may_send)
+
+    assert heard == ["GET"]
 
 
 def test_wrong_credentials_are_told_apart(http: Place) -> None:

@@ -1,5 +1,5 @@
-"""A replica that is paused past its lease while another one works: between looking at a remote and writing what it saw, and
-between planning a publish and pushing it.
+"""A replica that is paused past its lease while another one works: between looking at a remote and writing what it saw,
+between planning a publish and pushing it, and when all of a push has been said but its commands.
 
 All of it once more with a clock that jumps by an hour whenever it is looked at: none of ours takes part.
 Source: issue 9, part 3; ``users.md`` 7.2 #11.
@@ -17,9 +17,13 @@ from typing import Any
 import pytest
 from embedded_postgres import new_postgres
 from engine_fixture import NAMESPACE, Engine, git, new_remote, running_engine
+from git_server import create_repository, git_server, run_git
+from urllib3.connection import HTTPConnection
 
+from apiserver.engine.claims import claim_on
 from apiserver.engine.draft_writing import DraftWriter
-from krm.meta.errors import Conflict
+from krm.meta.errors import Conflict, ServiceUnavailable
+from storage.git import carriers
 from storage.interfaces import NotOurTurn
 from storage.sql.postgres import PostgresDatabase
 
@@ -59,24 +63,41 @@ def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(time, "time_ns", lambda: now_ns() + next(hours) * 3600 * 10**9)
 
 
+@pytest.fixture(params=["async"])
+def push_drafts(request: pytest.FixtureRequest) -> str:
+    """When drafts go to the remote."""
+    return str(request.param)
+
+
+drafts_stay = pytest.mark.parametrize("push_drafts", ["never"], indirect=True)
+"""The worst case: no branch moves in the remote when a proposal is taken back, so no push can lose against that."""
+
+
 @pytest.fixture
-async def pair(postgres_server: str, tmp_path: Path) -> AsyncIterator[tuple[Replica, Replica]]:
+async def pair(postgres_server: str, tmp_path: Path, push_drafts: str) -> AsyncIterator[tuple[Replica, Replica]]:
     url = new_postgres(postgres_server)
     async with AsyncExitStack() as stack:
         both = []
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
             database = PostgresDatabase(url, lease_seconds=LEASE)
-            engine = await stack.enter_async_context(running_engine(tmp_path / name, database=database))
+            engine = await stack.enter_async_context(
+                running_engine(tmp_path / name, push_drafts=push_drafts, database=database)
+            )
             both.append(Replica(engine, database))
         yield both[0], both[1]
 
 
 async def registered(pair: tuple[Replica, Replica], remote: Path) -> None:
     await pair[0].engine.register("repo", remote, deployment=False)
+    await known_to(pair[1])
+
+
+async def known_to(replica: Replica) -> None:
+    """Wait until a replica has read the repository that the other one registered."""
     async with asyncio.timeout(SLOW):
         while True:
-            held = pair[1].engine.repositories._held.get((NAMESPACE, "repo"))
+            held = replica.engine.repositories._held.get((NAMESPACE, "repo"))
             if held is not None and held.repository.synced:
                 return
             await asyncio.sleep(0.05)
@@ -247,6 +268,95 @@ async def test_what_another_has_taken_back_it_does_not_publish(pair: tuple[Repli
     for replica in pair:
         await replica.engine.sync()
         assert replica.engine.body(draft.name)["spec"]["lifecycle"] == "Draft"
+
+
+async def proposal(engine: Engine) -> str:
+    draft = await engine.create("app")
+    await engine.move(draft.name, "Proposed")
+    return draft.name
+
+
+async def told_a_draft(pair: tuple[Replica, Replica], name: str) -> None:
+    for replica in pair:
+        await replica.engine.sync()
+        assert replica.engine.body(name)["spec"]["lifecycle"] == "Draft"
+
+
+@drafts_stay
+async def test_what_another_has_taken_back_it_does_not_publish_although_no_branch_moved(
+    pair: tuple[Replica, Replica], tmp_path: Path
+) -> None:
+    paused, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    name = await proposal(paused.engine)
+    pause = PausedPush(paused, name)
+    await pause.past_its_lease()
+
+    await other.engine.move(name, "Draft")
+    refs = git(remote, "for-each-ref")
+    pause.wake()
+    with pytest.raises(Conflict):
+        await pause.approval
+
+    assert git(remote, "for-each-ref") == refs
+    await told_a_draft(pair, name)
+
+
+@drafts_stay
+async def test_a_push_of_which_all_but_the_commands_was_sent_is_called_back(
+    pair: tuple[Replica, Replica], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused, other = pair
+    greeted, go_on = threading.Event(), threading.Event()
+
+    def send_head_and_sleep(connection: HTTPConnection, *arguments: Any, **named: Any) -> None:
+        HTTPConnection.endheaders(connection, *arguments, **named)
+        options = connection._response_options
+        if options is not None and options.request_url.endswith("/git-receive-pack"):
+            monkeypatch.delattr(carriers._Watched, "endheaders")
+            greeted.set()
+            go_on.wait(SLOW)
+
+    with git_server(tmp_path / "served") as server:
+        remote = create_repository(server.root / "remote.git")
+        await paused.engine.register_url("repo", f"{server.url}/remote.git", seconds=SLOW)
+        await known_to(other)
+        name = await proposal(paused.engine)
+        refs = run_git(remote, "for-each-ref")
+        monkeypatch.setattr(carriers._Watched, "endheaders", send_head_and_sleep, raising=False)
+        approval = asyncio.create_task(paused.engine.approve(name))
+        assert await asyncio.to_thread(greeted.wait, SLOW)
+        await paused.lose_lease()
+        await other.engine.move(name, "Draft")
+        go_on.set()
+        with pytest.raises(Conflict):
+            await approval
+
+        assert run_git(remote, "for-each-ref") == refs
+        await told_a_draft(pair, name)
+
+
+@drafts_stay
+async def test_what_another_is_writing_it_does_not_publish_with_a_new_turn(
+    pair: tuple[Replica, Replica], tmp_path: Path
+) -> None:
+    paused, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    name = await proposal(paused.engine)
+    pause = PausedPush(paused, name)
+    await pause.past_its_lease()
+
+    async with other.engine.store.claim(claim_on(NAMESPACE, name)) as claimed:
+        assert claimed
+        pause.wake()
+        with pytest.raises(ServiceUnavailable):
+            await pause.approval
+
+    assert git(remote, "tag") == ""
+    await paused.engine.approve(name)
+    assert git(remote, "tag") == "app/v1"
 
 
 async def test_what_it_had_read_from_the_outbox_it_fetches_once_that_was_pushed(

@@ -15,6 +15,8 @@ from storage.sql.postgres import PostgresDatabase
 from storage.watchcache.store import WatchedStore
 
 LEASE = 1.0
+LONG = 60.0
+"""A lease that does not end however busy the machine is."""
 SLOW = 60.0
 
 
@@ -26,8 +28,8 @@ def url(postgres_server: str) -> str:
 class Replica:
     """A store of its own, whose signs of life can be ended as if its process was paused."""
 
-    def __init__(self, url: str) -> None:
-        self.database = PostgresDatabase(url, lease_seconds=LEASE)
+    def __init__(self, url: str, lease: float = LEASE) -> None:
+        self.database = PostgresDatabase(url, lease_seconds=lease)
         self.store = WatchedStore(self.database)
         self.store.register(RESOURCE, index)
 
@@ -43,11 +45,21 @@ class Replica:
                 await asyncio.sleep(0.05)
         turns._beating = None
 
+    async def break_session(self) -> None:
+        """Break the connection that holds turns and claims; return when the database has let go of them."""
+        session = self.database._turns._session
+        assert session is not None
+        backend = session.connection.get_server_pid()
+        session.connection.terminate()
+        async with asyncio.timeout(SLOW):
+            while await self.database._pool.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", backend):
+                await asyncio.sleep(0.02)
+
 
 @asynccontextmanager
-async def replicas(url: str, count: int = 2) -> AsyncIterator[list[Replica]]:
+async def replicas(url: str, count: int = 2, lease: float = LEASE) -> AsyncIterator[list[Replica]]:
     async with AsyncExitStack() as stack:
-        made = [Replica(url) for _ in range(count)]
+        made = [Replica(url, lease) for _ in range(count)]
         for one in made:
             await one.store.start()
             stack.push_async_callback(one.store.stop)
@@ -179,6 +191,60 @@ async def test_a_claim_is_given_to_one_replica_and_is_free_when_that_loses_its_s
             assert again
 
 
+async def test_a_turn_is_surely_ours_until_signs_of_life_are_missing_and_again_once_it_is_made_sure_of(
+    url: str,
+) -> None:
+    async with replicas(url, lease=LONG) as (paused, _), paused.store.turn("a") as turn:
+        surely_ours = turn.fence()
+        assert surely_ours()
+        session = paused.database._turns._session
+        assert session is not None
+        session.alive -= LONG * 0.8  # nobody has heard of us for as long, and the database still waits
+
+        assert not surely_ours()
+        assert not session.lost
+        assert not await turn.renew()
+        assert surely_ours()
+
+
+async def test_a_turn_that_was_lost_is_not_ours_whoever_has_it_now(url: str) -> None:
+    async with replicas(url) as (paused, _), paused.store.turn("a") as turn:
+        await paused.lose_lease()
+
+        assert not turn.fence()()
+
+
+async def test_a_claim_comes_back_with_the_next_turn(url: str) -> None:
+    async with replicas(url, lease=LONG) as (broken, other):
+        async with broken.store.claim("r") as ours:
+            assert ours
+            await broken.break_session()
+            async with broken.store.turn("a") as turn, other.store.claim("r") as theirs:
+                assert not theirs
+                assert turn.fence(["r", "never claimed"])()
+        async with other.store.claim("r") as theirs:
+            assert theirs
+
+
+async def test_a_claim_that_another_replica_has_meanwhile_is_not_ours_until_it_is_given_back(url: str) -> None:
+    async with replicas(url, lease=LONG) as (broken, other), broken.store.claim("r") as ours:
+        assert ours
+        await broken.break_session()
+        async with broken.store.turn("a") as turn:
+            await turn.renew()
+            assert turn.fence(["r"])()
+            await broken.break_session()
+            async with other.store.claim("r") as theirs:
+                assert theirs
+                await turn.renew()
+
+                assert turn.fence()()
+                assert not turn.fence(["r"])()
+            assert not turn.fence(["r"])()
+            await turn.renew()
+            assert turn.fence(["r"])()
+
+
 async def test_without_a_database_there_are_neither_turns_nor_claims(url: str) -> None:
     async with replicas(url, 1) as (one,):
         await one.database._turns.close()
@@ -241,9 +307,9 @@ class _Breaking:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    async def execute(self, statement: str, *values: Any) -> Any:
+    async def execute(self, statement: str, *values: Any, **named: Any) -> Any:
         if "COMMIT" not in statement:
-            return await self._connection.execute(statement, *values)
+            return await self._connection.execute(statement, *values, **named)
         if self._arrived:
             await self._connection.execute(statement)
         self._connection.terminate()
