@@ -12,7 +12,7 @@ from manifests import Register, repository
 from porch_client import CONFIG, PorchClient
 from remotes import Remote, refs
 
-PATIENCE = 90.0
+PATIENCE = 120.0
 """Seconds for the cluster's controllers, which look around every half minute at worst."""
 
 

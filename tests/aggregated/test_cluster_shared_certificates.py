@@ -36,7 +36,7 @@ SECRET = "porch-certificates"
 NAMES = (*LOCAL_HOSTS, NAME)
 TAKEN_OVER_SECONDS = 90.0
 """Servers look at the Secret every 10 s."""
-SETTLE_SECONDS = 2.0
+SETTLE_SECONDS = 5.0
 pytestmark = pytest.mark.timeout(600)
 
 

@@ -20,7 +20,7 @@ from eventually import eventually
 from kubectl import Kubectl
 from porch_process import free_port
 
-STOP_SECONDS = 30.0
+STOP_SECONDS = 60.0
 COMMANDS = {"serve": "apiserver", "controllers": "controllers"}
 """A container's first argument → the module that ``porch`` starts for it."""
 WRITABLE = Path("/mnt")
@@ -121,7 +121,7 @@ class Released:
             "CA_FILE": str(account / "ca.crt"),
         }
         command = [sys.executable, str(CHART / "files" / "tests" / "answers.py")]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
 
     def credentials(self, name: str) -> Path:
         """Return a folder with what a Pod of a service account finds at ``ACCOUNT``."""

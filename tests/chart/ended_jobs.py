@@ -18,7 +18,8 @@ def jobs_succeed(cluster: Kubectl) -> Iterator[list[str]]:
 
     def end_jobs() -> None:
         while not over.wait(0.2):
-            for job in cluster.json("get", "jobs").get("items", ()):
+            found = cluster("get", "jobs", "-o", "json")
+            for job in json.loads(found.stdout)["items"] if found.returncode == 0 else ():  # or it looks again
                 if not job.get("status", {}).get("completionTime"):
                     seen.append(job["metadata"]["name"])
                     cluster("patch", "job", seen[-1], "--subresource=status", "--type=merge", "-p", succeeded())
