@@ -1,5 +1,6 @@
 """Certificates that change while serving: what new connections get, and what a half-finished change does."""
 
+import contextlib
 import datetime as dt
 import ssl
 from pathlib import Path
@@ -110,6 +111,40 @@ def test_a_certificate_of_another_ca_is_refused_after_a_change_too(
 
     with pytest.raises(ssl.SSLError):
         served(tls, client)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_every_connection_shows_its_certificate_anew(files: Files, tmp_path: Path, version: ssl.TLSVersion) -> None:
+    """A session that is taken up again would bring in somebody whose authority is trusted no more."""
+    root = Authority.new(tmp_path, "root")
+    pair, trusted = root.client("alice"), [root.file.read_text()]
+    tls = ReloadingTls(files, lambda: None, lambda: trusted[0])
+    client = client_of(files)
+    client.maximum_version = version
+    client.load_cert_chain(pair.certificate, pair.key)
+    session = connected(tls, client, None)
+    connected(tls, client, session)
+
+    trusted[0] = Authority.new(tmp_path, "other").file.read_text()
+    assert tls.look()
+
+    with pytest.raises(ssl.SSLError):
+        connected(tls, client, session)
+
+
+def connected(tls: ReloadingTls, client: ssl.SSLContext, session: ssl.SSLSession | None) -> ssl.SSLSession | None:
+    """Shake hands and send a byte, after which a client has everything that it may take up again; return that."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server_side = tls.context.wrap_bio(to_server, to_client, server_side=True)
+    client_side = client.wrap_bio(to_client, to_server, server_hostname="localhost", session=session)
+    for _ in range(4):
+        for side in (client_side, server_side):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    server_side.write(b"x")
+    assert client_side.read(1) == b"x"
+    assert not server_side.session_reused
+    return client_side.session
 
 
 def test_a_cluster_may_trust_an_authority_without_its_root(files: Files, tmp_path: Path) -> None:
