@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from aggregated_process import CONTROLLERS, NAME, AggregatedProcess
+from aggregated_process import CONTROLLERS, NAME, NAMESPACE, AggregatedProcess
 from control_plane import ControlPlane
 from controllers_process import ControllersProcess, controllers_process
 from cutting_proxy import cutting_proxy
@@ -119,7 +119,7 @@ def aggregated_replicas(
 ) -> Iterator[AggregatedReplicas]:
     """Run servers and controllers until the block ends; then the cluster knows of no such API any more."""
     servers = AggregatedReplicas(cluster, folder, database, count=count, environment=environment)
-    led = {"PORCH_CONTROLLERS_LEADER_ELECTION": "true"}
+    led = {"PORCH_CONTROLLERS_LEADER_ELECTION": "true", "PORCH_CONTROLLERS_LEASE_NAMESPACE": NAMESPACE}
     with cutting_proxy(*servers.ports) as proxy:
         servers.address = proxy.port
         try:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from control_plane_keys import Authority, KeyPair, signing_key
 from porch_process import free_port
@@ -52,6 +52,8 @@ class ControlPlane:
     def __init__(self, folder: Path, *, arguments: Sequence[str] = ()) -> None:
         self.folder = folder
         self.port = free_port()
+        self.registration: list[dict[str, Any]] = []
+        """The Service and the APIService of the release that is installed; none: servers bring their own."""
         self._arguments = list(arguments)
         self._etcd_port = free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -78,7 +80,8 @@ class ControlPlane:
 
     def kubeconfig_of(self, user: str, groups: Sequence[str] = ()) -> Path:
         """Write a kubeconfig for a user with a certificate of its own; the control plane must have been started."""
-        path = self.folder / f"{user}.kubeconfig"
+        # A colon stands between the files of a kubeconfig's path.
+        path = self.folder / f"{user.replace(':', '.')}.kubeconfig"
         self._write_kubeconfig(path, self.authority.client(user, groups))
         return path
 

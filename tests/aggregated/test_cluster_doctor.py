@@ -18,7 +18,7 @@ from typing import Any
 
 import control_plane_keys
 import pytest
-from aggregated_process import API_SERVICE, ROOT, USER, AggregatedProcess, install_rights, objects, rights
+from aggregated_process import API_SERVICE, ROLE, ROOT, USER, AggregatedProcess, install_rights, objects, rights
 from control_plane import ControlPlane
 from control_plane_keys import Authority
 from eventually import eventually
@@ -110,9 +110,9 @@ def test_nothing_is_wrong_with_a_cluster_that_is_well(plane: ControlPlane, serve
 def test_rights_that_the_server_lacks(plane: ControlPlane, server: AggregatedProcess, admin: Kubectl) -> None:
     private = repository("private", "https://git.example.invalid/private.git", login="its-login")
     admin.apply(private)
-    reader = f"{USER}-extension-apiserver-authentication-reader"
+    reader = f"{ROLE}-extension-apiserver-authentication-reader"
     admin.ok("delete", "rolebinding", reader, "--namespace=kube-system")
-    admin.ok("patch", "clusterrole", USER, "--type=merge", "--patch", '{"rules":[]}')
+    admin.ok("patch", "clusterrole", ROLE, "--type=merge", "--patch", '{"rules":[]}')
     account = f"ERROR    The server's account {USER}: may not"
     try:
         printed = wait_until_told(
@@ -234,9 +234,7 @@ def test_an_apiservice_that_leads_nowhere(plane: ControlPlane, server: Aggregate
 
 def test_an_authority_that_ends_soon(plane: ControlPlane, server: AggregatedProcess, admin: Kubectl) -> None:
     own = (server.data / "ca.crt").read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(control_plane_keys, "LIFE", dt.timedelta(days=1))
-        soon = Authority.new(plane.folder, "soon").file.read_bytes()
+    soon = Authority.new(plane.folder, "soon", valid=(dt.timedelta(days=-90), dt.timedelta(days=1))).file.read_bytes()
 
     def trusted(bundle: bytes) -> None:
         patch = {"spec": {"caBundle": base64.b64encode(bundle).decode()}}

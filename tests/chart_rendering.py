@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 CHART = ROOT / "charts" / "porch"
-CASES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
+CASES = sorted((Path(__file__).parent / "chart" / "values").glob("*.yaml"))
 HELM = ROOT / ".build" / "helm"
 HELM_4 = ROOT / ".build" / "helm-4"
 NAMESPACE = "porch-system"
