@@ -40,12 +40,12 @@ class Authority:
     key: ec.EllipticCurvePrivateKey
 
     @classmethod
-    def new(cls, folder: Path, name: str) -> "Authority":
-        """Make an authority and write ``<name>.crt``; its key stays in memory."""
+    def new(cls, folder: Path, name: str, *, valid: Span | None = None) -> "Authority":
+        """Make an authority and write ``<name>.crt``; its key stays in memory. ``valid`` is as for :meth:`client`."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = (
-            _builder(subject, subject, key, key)
+            _builder(subject, subject, key, key, valid)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(key, hashes.SHA256())
         )

@@ -174,15 +174,14 @@ class ServerExamination:
 
     async def _leases(self, client: KubeClient, *, in_cluster: bool) -> None:
         """Look whether controllers work, in whatever namespace their Leases are."""
-        seen: set[str] = set()
+        seen: list[str] = []
         try:
             for name in LEASE_NAMES:
-                async for page in client.list(LEASES, None, field_selector=f"metadata.name={name}"):
-                    for body in page.items:
-                        named = {"kind": LEASES.kind, **body}
-                        seen.add(name)
-                        is_wanted = bool(self._work) and name == OF_VARIANTS
-                        self._found.add("controllers", objects.of_lease(named, self._now, is_wanted=is_wanted))
+                pages = client.list(LEASES, None, field_selector=f"metadata.name={name}")
+                leases = [{"kind": LEASES.kind, **body} async for page in pages for body in page.items]
+                is_wanted = bool(self._work) and name == OF_VARIANTS
+                self._found.add("controllers", objects.of_leases(leases, self._now, is_wanted=is_wanted))
+                seen += [name] if leases else []
             if in_cluster and OF_VARIANTS not in seen:  # standalone they run without one, too
                 self._found.add("controllers", registration.of_absent_leader(self._work))
         except Forbidden:

@@ -5,7 +5,7 @@ them, so nothing but JSON is taken for granted. Source: ``users.md`` 2; ``porch-
 """
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from krm.cli.doctor.finding import Finding, Severity, age, reference, span
@@ -145,6 +145,16 @@ def _is_paused(body: Json) -> bool:
 # --- controllers ------------------------------------------------------------------------------------
 
 
+def of_leases(bodies: Sequence[Json], now: dt.datetime, *, is_wanted: bool = False) -> Iterator[Finding]:
+    """Find what is wrong with the Leases of one name, in whatever namespaces they are: where one is held, controllers work."""
+    held = [one for one in bodies if _is_held(one, now)]
+    for body in held or bodies:
+        yield from of_lease(body, now, is_wanted=is_wanted)
+    for body in (one for one in bodies if held and one not in held):
+        problem = "nobody renews it, and another one of its name is held: it was left by an installation that is gone"
+        yield Finding(Severity.NOTE, reference(body), problem, "delete it")
+
+
 def of_lease(body: Json, now: dt.datetime, *, is_wanted: bool = False) -> Iterator[Finding]:
     """Find that nobody holds a controllers' Lease, or that its holder has stopped without letting go of it.
 
@@ -160,11 +170,16 @@ def of_lease(body: Json, now: dt.datetime, *, is_wanted: bool = False) -> Iterat
         severity = Severity.ERROR if is_wanted else Severity.NOTE
         yield Finding(severity, name, "nobody holds it: this controller does not run", fix)
         return
-    allowed = dt.timedelta(seconds=float(spec.get("leaseDurationSeconds") or 0) * 2)
-    if age(renewed, now) > allowed:
+    if not _is_held(body, now):
         problem = f"{holder} has not renewed it for {span(age(renewed, now))}: no controller works"
         fix = "start the controllers again and look at their log: porch controllers, or porch serve --controllers"
         yield Finding(Severity.ERROR, name, problem, fix, renewed)
+
+
+def _is_held(body: Json, now: dt.datetime) -> bool:
+    spec = body.get("spec") or {}
+    allowed = dt.timedelta(seconds=float(spec.get("leaseDurationSeconds") or 0) * 2)
+    return bool(spec.get("holderIdentity")) and age(str(spec.get("renewTime") or ""), now) <= allowed
 
 
 # --- what all of them have ----------------------------------------------------------------------------

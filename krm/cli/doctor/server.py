@@ -22,6 +22,8 @@ from krm.version import porch_version
 
 EXPIRES_SOON: Final = dt.timedelta(days=30)
 """A certificate has to be replaced before it ends, and people need time for it."""
+LAST_PART: Final = 3
+"""One that does not live long is replaced by a program, which does so when a third of its life is left."""
 SKEW: Final = dt.timedelta(seconds=30)
 """Clocks that differ by more make ages, Leases and fresh certificates wrong."""
 PUSHED_WITHIN: Final = 60.0
@@ -57,7 +59,7 @@ def of_certificate(name: str, certificate: bytes, now: dt.datetime, fix: str) ->
     left = found.not_valid_after_utc - now
     if left <= dt.timedelta():
         yield Finding(Severity.ERROR, name, f"expired {span(-left)} ago", fix, found.not_valid_after_utc.isoformat())
-    elif left < EXPIRES_SOON:
+    elif left < min(EXPIRES_SOON, (found.not_valid_after_utc - found.not_valid_before_utc) / LAST_PART):
         yield Finding(Severity.WARNING, name, f"expires in {span(left)}", fix)
     if found.not_valid_before_utc > now:
         ahead = span(found.not_valid_before_utc - now)

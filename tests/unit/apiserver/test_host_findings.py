@@ -1,5 +1,6 @@
 """What the doctor says of a disk; that there is little space left is made up, since no test can fill a disk."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -45,3 +46,22 @@ async def test_space_on_the_disk(
 
     assert [(one.severity.value, one.problem) for one in diagnosis.findings] == told
     assert diagnosis.not_looked_at == []
+
+
+@pytest.mark.parametrize(("is_mount", "is_ours", "told"), [(True, False, 0), (True, True, 1), (False, False, 1)])
+async def test_who_may_look_into_a_volume_is_for_whoever_mounts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_mount: bool, is_ours: bool, told: int
+) -> None:
+    """In a Pod the directory is the kubelet's, open to its group or to all, and nobody else is there."""
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o770)
+    upgrade(data / "porch.db")
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == data and is_mount)
+    monkeypatch.setattr(os, "geteuid", lambda: data.stat().st_uid + (not is_ours))
+    diagnosis = Diagnosis()
+
+    await examine_host(Settings(data=data), diagnosis)
+
+    found = [one for one in diagnosis.findings if one.problem == "other users of this machine may look into it"]
+    assert len(found) == told

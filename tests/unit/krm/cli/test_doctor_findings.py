@@ -169,6 +169,20 @@ def test_leases(spec: Json, annotations: Json, severities: list[str]) -> None:
     assert [finding.severity.value for finding in objects.of_lease(one, NOW)] == severities
 
 
+def test_where_a_lease_is_held_others_of_its_name_are_left_over() -> None:
+    """Of an installation that was moved to another namespace, say: nobody deletes its Lease."""
+    held = body("Lease", spec={"holderIdentity": "me", "renewTime": JUST_NOW, "leaseDurationSeconds": 60})
+    free = body("Lease", spec={"holderIdentity": "", "renewTime": LONG_AGO})
+    left = body("Lease", spec={"holderIdentity": "it", "renewTime": LONG_AGO, "leaseDurationSeconds": 60})
+
+    def severities(*leases: Json) -> list[str]:
+        return [one.severity.value for one in objects.of_leases(leases, NOW, is_wanted=True)]
+
+    assert severities(held) == []
+    assert severities(free, held, left) == ["note", "note"]
+    assert severities(free, left) == ["error", "error"]
+
+
 @pytest.mark.parametrize("rubbish", [{}, {"metadata": None, "spec": None, "status": None}])
 def test_objects_of_no_sense_do_not_stop_the_doctor(rubbish: Json) -> None:
     for check in (objects.of_repository, objects.of_variant, objects.of_lease):
@@ -189,7 +203,9 @@ def certificate(begins: dt.datetime, ends: dt.datetime) -> bytes:
     ("begins", "ends", "told"),
     [
         (-9, 90, []),
-        (-9, 9, [("warning", "expires in 9d")]),
+        (-90, 9, [("warning", "expires in 9d")]),
+        (-2, 9, []),
+        (-9, 3, [("warning", "expires in 3d")]),
         (-9, -3, [("error", "expired 3d ago")]),
         (3, 90, [("error", "is valid only in 3d")]),
     ],
