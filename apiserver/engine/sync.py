@@ -26,7 +26,7 @@ from apiserver.engine.recording import (
 )
 from apiserver.engine.registered import RegisteredRepository, RepositorySettings
 from apiserver.engine.revision_events import RevisionEvents
-from apiserver.engine.sync_mark import mark_holds, remove_mark, write_mark
+from apiserver.engine.sync_mark import mark_holds, noted_ahead, remove_mark, write_mark
 from apiserver.engine.sync_reports import SyncReports
 from apiserver.engine.tree_changes import package_tree
 from apiserver.memory import give_back
@@ -174,6 +174,14 @@ class Synchronizer:
         folder, rv = self._repository.folder, self._store.rv
         if await self._repository.run(mark_holds, folder, refs, rv, self._store.incarnation):
             return True
+        if noted := await self._repository.run(noted_ahead, folder, rv, self._store.incarnation):
+            log.error(
+                "the database was replaced by an older state: what came after is lost, and its revisions are given again. "
+                "Stop all servers and type porch restore, as the guide for backups says",
+                repository=self._repository.settings.key,
+                revision=rv,
+                noted=noted,
+            )
         await self._repository.run(remove_mark, folder)
         return False
 

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 NAME = "porch-synced"
 FORM = 2
@@ -31,6 +32,15 @@ def write_mark(folder: Path, refs: Mapping[str, str], rv: int, incarnation: str 
         return
 
 
+def noted_ahead(folder: Path, rv: int, incarnation: str = "") -> int:
+    """Return the revision of a note about this life of the database which the log, now at ``rv``, has not reached; 0 without one.
+
+    A log only grows: what it held is lost, as after a failover to a standby that lagged (ADR 0040).
+    """
+    noted = _read(folder)
+    return noted.rv if noted is not None and noted.incarnation == incarnation and noted.rv > rv else 0
+
+
 def remove_mark(folder: Path) -> None:
     """Take back a note that does not hold, or is not to be believed."""
     with contextlib.suppress(OSError):
@@ -39,8 +49,22 @@ def remove_mark(folder: Path) -> None:
 
 def mark_holds(folder: Path, refs: Mapping[str, str], rv: int, incarnation: str = "") -> bool:
     """Tell whether the log, now at ``rv``, is known to hold what ``refs`` say."""
+    noted = _read(folder)
+    if noted is None or noted.form != FORM or noted.incarnation != incarnation:
+        return False
+    return noted.digest == digest(refs) and 0 < noted.rv <= rv
+
+
+class _Note(NamedTuple):
+    digest: str
+    rv: int
+    form: int
+    incarnation: str
+
+
+def _read(folder: Path) -> _Note | None:
     try:
         noted, at, form, *life = (folder / NAME).read_text().split()
-        return noted == digest(refs) and 0 < int(at) <= rv and int(form) == FORM and "".join(life) == incarnation
+        return _Note(noted, int(at), int(form), "".join(life))
     except (OSError, ValueError):
-        return False
+        return None

@@ -86,6 +86,13 @@ SITUATIONS = [
         gauge=True,
     ),
     Situation(
+        "PorchLogWentBack",
+        {f'porch_log_revision{{{SERVER},pod="one"}}': (5000, 4990)},
+        5,
+        "critical",
+        gauge=True,
+    ),
+    Situation(
         "PorchRepositoriesFailing",
         {f'porch_repositories{{{SERVER},state="failing"}}': (0, 2)},
         20,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from engine_fixture import NAMESPACE, Engine, Json, eventually, git, new_remote, running_engine
+from structlog.testing import capture_logs
 
 from apiserver.engine import draft_pushing
 from apiserver.engine.draft_pushing import DraftPusher
@@ -628,6 +629,23 @@ async def test_a_sync_that_finds_objects_missing_fetches_everything_again(tmp_pa
 
         assert "Kptfile" in await engine.contents(name)
         assert engine.body(name)["spec"]["lifecycle"] == "Published"
+
+
+async def test_a_database_that_lacks_what_a_clone_was_told_of_is_told(tmp_path: Path, remote: Path) -> None:
+    """A server that was stopped while its database lost commits has nothing else that remembers them."""
+    async with running_engine(tmp_path) as engine:
+        note = (await engine.register("repo", remote)).repository.folder / "porch-synced"
+        await eventually(note.exists)
+    digest, at, *rest = note.read_text().split()
+    note.write_text(" ".join([digest, str(int(at) + 1000), *rest]))
+
+    with capture_logs() as logs:
+        async with running_engine(tmp_path) as engine:
+            await engine.register("repo", remote)
+
+    (told,) = (one for one in logs if one["log_level"] == "error")
+    assert "replaced by an older state" in told["event"]
+    assert (told["repository"], told["noted"]) == (f"{NAMESPACE}/repo", int(at) + 1000)
 
 
 class UnreadableJob:

@@ -27,6 +27,7 @@ WORDS = {
     "by",
     "rate",
     "increase",
+    "max_over_time",
     "count",
     "histogram_quantile",
     "label_values",

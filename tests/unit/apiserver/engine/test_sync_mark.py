@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.engine.sync_mark import FORM, mark_holds, write_mark
+from apiserver.engine.sync_mark import FORM, mark_holds, noted_ahead, write_mark
 
 REFS = {"refs/heads/main": "a" * 40, "refs/tags/app/v1": "b" * 40}
 
@@ -47,3 +47,12 @@ def test_a_note_is_about_one_incarnation_of_the_database(tmp_path: Path) -> None
     assert mark_holds(tmp_path, REFS, 7, "one")
     assert not mark_holds(tmp_path, REFS, 2_000_000_000, "two")
     assert not mark_holds(tmp_path, REFS, 7)
+
+
+def test_a_note_that_is_ahead_of_the_log_tells_that_the_log_was_cut_off(tmp_path: Path) -> None:
+    assert noted_ahead(tmp_path, 6) == 0, "there is none"
+    write_mark(tmp_path, REFS, 7, "one")
+
+    assert noted_ahead(tmp_path, 6, "one") == 7
+    assert noted_ahead(tmp_path, 7, "one") == 0
+    assert noted_ahead(tmp_path, 6, "two") == 0, "it was put back, and said so"
