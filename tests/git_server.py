@@ -49,6 +49,8 @@ class Faults:
     """Send answers in chunks, without saying how long they are."""
     protocol: int | None = None
     """Speak this version of Git's protocol, whatever the client asks for."""
+    before_greeting: list[Any] = field(default_factory=list)
+    """Called, each once, before a push is told which refs there are: it is planned, and nothing of it was sent."""
     before_push: list[Any] = field(default_factory=list)
     """Called, each once, between a push's listing and its update: another writer's chance."""
     before_fetch: list[Any] = field(default_factory=list)
@@ -190,6 +192,8 @@ class _GitHandler(BaseHTTPRequestHandler):
         if ("git-receive-pack" in self.path or faults.private) and not self._allowed():
             self._answer(401, [("WWW-Authenticate", 'Basic realm="git"')], b"")
             return
+        if self.command == "GET" and self.path.endswith("service=git-receive-pack") and faults.before_greeting:
+            faults.before_greeting.pop(0)()
         if self.command == "POST" and self.path.endswith("git-receive-pack") and faults.before_push:
             faults.before_push.pop(0)()
         fetching = self.path.endswith("git-upload-pack") and b"command=ls-refs" not in body

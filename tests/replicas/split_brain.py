@@ -58,12 +58,24 @@ def paused_at_publish(server: GitServer, replica: PorchProcess, path: Path, *, d
     """Stop ``replica`` at the next push: before the remote has it, or with ``done`` after it, before the answer."""
     tags = run_git(path, "tag")
     hooks = server.faults.after_push if done else server.faults.before_push
-    pause = Pause(replica, hooks, lambda: not done or run_git(path, "tag") != tags)
-    hooks.append(pause.hold)
+    with _paused(Pause(replica, hooks, lambda: not done or run_git(path, "tag") != tags)) as pause:
+        yield pause
+
+
+@contextmanager
+def paused_before_commands(server: GitServer, replica: PorchProcess) -> Iterator[Pause]:
+    """Stop ``replica`` when it has planned a push and asks which refs there are; it wakes to the answer, and has to send."""
+    with _paused(Pause(replica, server.faults.before_greeting, lambda: True)) as pause:
+        yield pause
+
+
+@contextmanager
+def _paused(pause: Pause) -> Iterator[Pause]:
+    pause.hooks.append(pause.hold)
     try:
         yield pause
     finally:
-        hooks.clear()
+        pause.hooks.clear()
         pause.let_go.set()
         pause.end()
 
@@ -95,7 +107,7 @@ class SplitBrain:
             eventually(lambda: self._proposed_in_git(package, len(names)), SLOW)
             path = self.server.root / f"{self.repository}.git"
             with paused_at_publish(self.server, sleeper, path, done=done) as pause:
-                asleep = pool.submit(_approve, sleeper, names[0])
+                asleep = pool.submit(approve, sleeper, names[0])
                 assert pause.begun.wait(SLOW), "the replica never pushed"
                 began = time.monotonic()
                 others = self._approve_awake(client, names[-1])
@@ -178,6 +190,7 @@ class SplitBrain:
         assert names & {one["metadata"]["name"] for one in published}, "nobody published anything"
 
 
-def _approve(member: PorchProcess, name: str) -> Answer:
+def approve(member: PorchProcess, name: str) -> Answer:
+    """Approve at one replica, however long it sleeps meanwhile."""
     with closing(member.client(timeout=2 * SLOW)) as client:
         return client.approve(name)
