@@ -96,6 +96,8 @@ async def read_access(kubeconfig: Path | None) -> Access:
     """
     configuration = await _configuration(kubeconfig)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if configuration.ssl_ca_cert else ssl.create_default_context()
+    # Also an authority that is named without its root, as client-go does.
+    tls.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _trust(tls, configuration)
     if not configuration.verify_ssl:  # as the kubeconfig's author asked, who alone can
         tls.check_hostname = False

@@ -294,6 +294,8 @@ def _pool_classes(policy: NetworkPolicy) -> dict[str, type[HTTPConnectionPool]]:
 def _tls(ca: bytes | None) -> ssl.SSLContext:
     """Return a context that trusts the system's CAs and ``ca``. Reading the former takes 50 ms and a megabyte, so it is kept."""
     context = ssl.create_default_context()
+    # Also an authority that a bundle has without its root, as git does.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if ca:
         try:
             context.load_verify_locations(cadata=ca.decode("ascii", "replace"))

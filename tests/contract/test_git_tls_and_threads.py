@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from control_plane_keys import Authority
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -61,12 +62,26 @@ def test_a_remote_is_trusted_through_the_bundle_given_and_only_so(
     clone = Clone.open(tmp_path / "clone")
 
     with pytest.raises(RemoteUnavailable) as refused:
-        clone.list_remote(Remote(f"{server.url}/r", timeout=5))
+        clone.list_remote(Remote(f"{server.url}/r", timeout=30))
 
     assert refused.value.problem.startswith("TLS failed")
-    assert list(clone.list_remote(Remote(f"{server.url}/r", ca=pem, timeout=5))) == ["refs/heads/main"]
+    assert list(clone.list_remote(Remote(f"{server.url}/r", ca=pem, timeout=30))) == ["refs/heads/main"]
     with pytest.raises(UnsafeAddress):
-        clone.list_remote(Remote(f"{server.url}/r", ca=b"junk", timeout=5))
+        clone.list_remote(Remote(f"{server.url}/r", ca=b"junk", timeout=30))
+
+
+def test_a_bundle_may_hold_an_authority_without_its_root(tmp_path: Path) -> None:
+    root = Authority.new(tmp_path, "root")
+    named = root.intermediate("named")
+    pair, context = named.server("git"), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    create_repository(tmp_path / "r.git")
+    clone = Clone.open(tmp_path / "clone")
+
+    with git_server(tmp_path, tls=context) as server:
+        assert list(clone.list_remote(Remote(f"{server.url}/r", ca=named.file.read_bytes(), timeout=30)))
+        with pytest.raises(RemoteUnavailable, match="TLS failed"):
+            clone.list_remote(Remote(f"{server.url}/r", ca=root.intermediate("other").file.read_bytes(), timeout=30))
 
 
 def test_readers_see_every_object_while_packs_come_and_go(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from control_plane_keys import Authority
 from kube_stand_in import event, kubeconfig, stand_in, start_stream
 from porch_process import PorchProcess, free_port
 
@@ -30,6 +32,11 @@ MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 def config_map(name: str, **data: str) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+async def hear_and_hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.close()
 
 
 @pytest.fixture
@@ -435,6 +442,16 @@ class TestWays:
         async with connect(kubeconfig(tmp_path, porch_server.url, cluster)) as client:
             with pytest.raises(errors.Unauthorized if reached else Unreachable):
                 await client.get(MAPS, "default", "a")
+
+    async def test_an_authority_may_be_named_without_its_root(self, tmp_path: Path) -> None:
+        named = Authority.new(tmp_path, "root").intermediate("named")
+        pair, context = named.server("kube-apiserver"), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.certificate, pair.key)
+        async with await asyncio.start_server(hear_and_hang_up, "127.0.0.1", 0, ssl=context) as server:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with connect(kubeconfig(tmp_path, url, {"certificate-authority": str(named.file)})) as client:
+                with pytest.raises(Unanswered):  # what was asked has arrived: the certificate was believed
+                    await client.get(MAPS, "default", "a")
 
     async def test_certificates_are_not_verified_only_where_the_kubeconfig_says_so(
         self, porch_server: PorchProcess, tmp_path: Path
