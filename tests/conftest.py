@@ -38,7 +38,7 @@ SYNC_SECONDS = "2"
 IN_CLUSTER = "aggregated"
 """Folder of the tests whose server is always one of a cluster."""
 
-CLUSTER_SECONDS = 300.0
+CLUSTER_SECONDS = 600.0
 """A test of a server in a cluster may take so long, since the first one starts a control plane and a module's first the servers."""
 
 WIDGETS = Path(__file__).parent / "clients" / "widgets.yaml"

@@ -3,14 +3,25 @@
 import contextlib
 import http.client
 import json
+import re
 import socket
 import threading
 import time
 from typing import Any
 
 from porch_client import PorchClient
+from porch_process import PorchProcess
 
 Object = dict[str, Any]
+
+
+def has_open_watches(server: PorchProcess, count: int) -> None:
+    """Fail unless so many watches are open at a server: what is watched for must not happen before."""
+    found = re.search(
+        r'^apiserver_current_inflight_requests\{request_kind="watch"\} (\S+)', server.metrics(), re.MULTILINE
+    )
+    assert found
+    assert float(found[1]) == count
 
 
 class OpenWatch(threading.Thread):

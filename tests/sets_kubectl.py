@@ -15,7 +15,7 @@ from variants_kubectl import condition
 Object = dict[str, Any]
 FLEET_WAIT = 240.0
 """Seconds until the controllers must have brought a whole fleet to where it is asked to be; alone they need a tenth."""
-STEADY_SECONDS = 1.5
+STEADY_SECONDS = 2.5
 _VARIANTS, _REVISIONS = "packagevariants.config.porch.kpt.dev", "packagerevisions.porch.kpt.dev"
 
 

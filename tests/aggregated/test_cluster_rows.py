@@ -104,7 +104,7 @@ def compacted(porch_server: AggregatedReplicas, porch: PorchClient, name: str) -
     return page
 
 
-@pytest.mark.timeout(300)  # three servers start one after the other
+@pytest.mark.timeout(600)  # three servers start one after the other
 def test_rows_39_40_and_51_what_was_compacted_is_told_through_the_aggregator(
     kubectl: Kubectl, porch: PorchClient, compacted: Answer
 ) -> None:

@@ -14,7 +14,7 @@ from openapi_requests import Operation, Request, operations, requests
 from porch_client import PorchClient
 from porch_process import PorchProcess
 
-pytestmark = [pytest.mark.usefixtures("no_harm"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.usefixtures("no_harm"), pytest.mark.timeout(600)]
 
 SEARCHING = not settings().derandomize
 SECONDS = 180 if SEARCHING else 60

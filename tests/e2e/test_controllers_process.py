@@ -27,7 +27,7 @@ WORKING = "package variants are kept"
 STOPS_WITHIN = 30.0
 """Seconds; five are allowed on a machine of one's own, and one that hangs takes for ever."""
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

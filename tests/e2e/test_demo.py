@@ -11,12 +11,12 @@ from porch_process import PorchProcess
 COMMAND = [sys.executable, "-m", "apiserver", "demo"]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_the_demo_tells_its_story_on_a_server_of_its_own(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     environment |= {"TMPDIR": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "home")}
 
-    done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=200, check=False, env=environment)
+    done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=500, check=False, env=environment)
 
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     for command in (
@@ -31,10 +31,10 @@ def test_the_demo_tells_its_story_on_a_server_of_its_own(tmp_path: Path) -> None
     assert list(tmp_path.glob("porch-demo-*")) == [], "its folder is removed"
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_the_demo_plays_on_a_running_server_without_killing_it(porch_server: PorchProcess) -> None:
     done = subprocess.run(
-        [*COMMAND, "--data", str(porch_server.data)], capture_output=True, text=True, timeout=150, check=False
+        [*COMMAND, "--data", str(porch_server.data)], capture_output=True, text=True, timeout=500, check=False
     )
 
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr

@@ -24,7 +24,7 @@ from porch_process import PorchProcess
 from remotes import Remote
 
 Object = dict[str, Any]
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

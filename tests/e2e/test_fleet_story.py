@@ -347,11 +347,15 @@ def a_wrong_expression_writes_nothing(fleet: Fleet) -> None:
         assert message in condition(body, "Stalled")["message"]
         assert condition(body, "Ready")["status"] == "False"
         assert fleet.written() == {}
-    events = fleet.kubectl.json("get", "events", "--field-selector=involvedObject.name=fleet")["items"]
-    assert {"UnexpectedError", "ValidationError"} <= {one["reason"] for one in events}
+    eventually(lambda: tells_errors(fleet))
     fleet.apply_set(right)
     fleet_is_ready(fleet.kubectl, "fleet", 26)
     assert fleet.written() == {}
+
+
+def tells_errors(fleet: Fleet) -> None:
+    events = fleet.kubectl.json("get", "events", "--field-selector=involvedObject.name=fleet")["items"]
+    assert {"UnexpectedError", "ValidationError"} <= {one["reason"] for one in events}
 
 
 def the_set_ends(fleet: Fleet) -> None:

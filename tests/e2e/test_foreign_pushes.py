@@ -60,7 +60,8 @@ def test_a_remote_that_is_deleted_and_made_anew_is_followed(
     pushed = draft(porch, "deployments", deployments, "pushed")
     pushed.wait_until_pushed()
     published(porch, "deployments", deployments, "released")
-    shutil.rmtree(deployments.path)
+    gone = deployments.path.rename(deployments.path.with_suffix(".gone"))  # git may still write there
+    shutil.rmtree(gone, ignore_errors=True)
     remotes.empty_remote(deployments.path)
 
     def followed() -> None:

@@ -435,7 +435,7 @@ def test_a_condition_can_be_waited_for(porch: PorchClient, kubectl: Kubectl, nam
     set_condition(porch, name, "True")
 
     for each in ("PackagePipelinePassed", GATE):
-        kubectl.ok("wait", f"packagerevision/{name}", f"--for=condition={each}", "--timeout=5s")
+        kubectl.ok("wait", f"packagerevision/{name}", f"--for=condition={each}", "--timeout=60s")
 
 
 def test_applying_gates_again_changes_nothing_although_the_server_adds_its_own(porch: PorchClient, name: str) -> None:

@@ -120,7 +120,7 @@ def test_a_blueprint_goes_to_a_fleet_as_the_guide_says(
     assert "3 of 3 package variants would be deleted, more than spec.guards.maxDeletions allows (1)" in said
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_fan_out_is_previewed_as_the_guide_says(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
     guide = "how-to/preview-a-fan-out.md"
     server = PorchProcess(tmp_path_factory.mktemp("preview") / "data", arguments=["--controllers"])

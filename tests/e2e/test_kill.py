@@ -107,7 +107,7 @@ def doomed(tmp_path: Path, git_http: GitServer, empty_remote: Remote) -> Iterato
     server.stop()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_and_nothing_half_done_is_left_by_kill_9(
     doomed: tuple[PorchProcess, Remote],
 ) -> None:

@@ -250,7 +250,7 @@ def test_a_watch_goes_on_where_it_was_after_a_restart(
     porch.close()
     porch_server.restart()
     porch = porch_server.client(kubectl.namespace)
-    path = f"{PORCH}/namespaces/{kubectl.namespace}/packagerevisions?watch=1&resourceVersion={seen}&timeoutSeconds=2"
+    path = f"{PORCH}/namespaces/{kubectl.namespace}/packagerevisions?watch=1&resourceVersion={seen}&timeoutSeconds=5"
 
     lines = porch.request("GET", path).body.splitlines()
 

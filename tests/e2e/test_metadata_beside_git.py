@@ -12,6 +12,7 @@ from eventually import eventually
 from kubectl import Kubectl
 from lifecycles import move
 from manifests import Register, clone_git_task, clone_task, edit_task, init_task, package_revision
+from open_watch import has_open_watches
 from porch_client import PorchClient
 from porch_process import PorchProcess
 from remotes import Remote, commit_files, git
@@ -147,14 +148,16 @@ def test_the_latest_label_is_the_servers_whoever_sends_it(
 
 
 def test_the_latest_label_moves_with_an_event_on_both_revisions_when_published_and_when_deleted(
-    kubectl: Kubectl, register: Register, empty_remote: Remote
+    kubectl: Kubectl, register: Register, empty_remote: Remote, porch_server: PorchProcess
 ) -> None:
     register(repo=empty_remote)
     make(kubectl)
     move(kubectl, NAME, "Proposed", "Published")
     kubectl.create(package_revision("repo", "app", "v2", edit_task(NAME)))
+    eventually(lambda: has_open_watches(porch_server, 0))
     columns = "custom-columns=TYPE:.type,NAME:.object.metadata.name,LATEST:.object.metadata.labels"
     with kubectl.watch("get", "packagerevisions", "--watch-only", "--output-watch-events", "-o", columns) as window:
+        eventually(lambda: has_open_watches(porch_server, 1))
         move(kubectl, "repo.app.v2", "Proposed", "Published")
         window.wait_for(lambda lines: ["MODIFIED", NAME, "<none>"] in [line.split() for line in lines])
         window.wait_for(lambda lines: any(f"repo.app.v2  map[{LATEST}:true]" in squeezed(line) for line in lines))

@@ -6,10 +6,13 @@ Source: ``porch-api.md`` 1.8 and 8.1.
 from typing import Any
 
 import pytest
+from eventually import eventually
 from kubectl import Kubectl
 from lifecycles import move
 from manifests import Register, init_task, package_revision
+from open_watch import has_open_watches
 from porch_client import PORCH, PorchClient
+from porch_process import PorchProcess
 from remotes import Remote
 
 Json = dict[str, Any]
@@ -69,11 +72,15 @@ def test_labels_of_the_package_select_its_revision(kubectl: Kubectl, app: str) -
     assert names(kubectl, "packagerevisions", f"{selector}=core") == []
 
 
-def test_a_watch_tells_of_what_enters_and_leaves_its_field_selector(kubectl: Kubectl, app: str) -> None:
+def test_a_watch_tells_of_what_enters_and_leaves_its_field_selector(
+    kubectl: Kubectl, app: str, porch_server: PorchProcess
+) -> None:
+    eventually(lambda: has_open_watches(porch_server, 0))
     watched = ["get", "packagerevisions", "-w", "--watch-only", "--output-watch-events"]
     name = "repo.net.app.v2"
     proposals = kubectl.watch(*watched, "--field-selector=spec.lifecycle=Proposed")
     with proposals, kubectl.watch(*watched, "-l", "kpt.dev/latest-revision=true") as latest:
+        eventually(lambda: has_open_watches(porch_server, 2))
         move(kubectl, name, "Proposed", "Draft", "Proposed", "Published")
 
         seen = [line.split()[:2] for line in proposals.wait_for(lambda lines: len(lines) >= 5)[1:]]

@@ -175,7 +175,7 @@ def names(kubectl: Kubectl, package: str) -> dict[str, str]:
     return {i["metadata"]["name"]: i["spec"]["lifecycle"] for i in items if i["spec"].get("revision") != -1}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_variant_lives_from_its_first_draft_to_an_upgrade(story: Kubectl, deployments: Remote) -> None:
     story.apply(variant())
     first = ready_target(story, "my-pv", target="deployments.my-pv.packagevariant-1")
@@ -304,7 +304,7 @@ def check_that_nothing_more_is_written(kubectl: Kubectl, draft: str) -> None:
     assert revision(kubectl, draft)["metadata"]["labels"]["team"] == "edge"
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_drafts_follow_a_tag_that_moves_and_come_back_with_it(story: Kubectl) -> None:
     publish_blueprint(
         story, "blueprints", "web", "v2", {"deployment.yaml": DEPLOYMENT.format(tag="2.0")}, source="blueprints.web.v1"
@@ -338,7 +338,7 @@ def untag(kubectl: Kubectl, name: str) -> None:
     kubectl.ok("label", "packagerevision", name, "tags.porch.kpt.dev/stable-")
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_an_injected_object_that_changes_makes_a_draft(story: Kubectl) -> None:
     story.apply(variant("site"))
     first = ready_target(story, "site")
@@ -359,7 +359,7 @@ def in_file(kubectl: Kubectl, name: str, text: str) -> None:
     assert text in files_of(kubectl, name)["endpoints.yaml"]
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_a_required_object_that_is_missing_holds_the_proposal_and_not_the_variant(story: Kubectl) -> None:
     story.apply(variant("waiting", injectors=[{"name": "uswest1-endpoints"}]))
     draft = ready_target(story, "waiting")
@@ -383,7 +383,7 @@ def published_and_draft(kubectl: Kubectl, name: str, **spec: Any) -> tuple[str, 
     return first, ready_target(kubectl, name, target=f"deployments.{name}.packagevariant-2")
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_a_variant_that_deletes_leaves_no_draft_and_proposes_the_rest(story: Kubectl, deployments: Remote) -> None:
     first, second = published_and_draft(story, "short")
 
@@ -401,7 +401,7 @@ def no_branch(deployments: Remote, branch: str) -> None:
     assert f"refs/heads/{branch}" not in refs(deployments.path)
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("cascade", ["background", "orphan"])
 def test_a_variant_that_orphans_leaves_everything(story: Kubectl, cascade: str) -> None:
     name = f"kept-{cascade}"
@@ -423,7 +423,7 @@ def left_alone(kubectl: Kubectl, name: str, lifecycle: str) -> None:
     assert not body["metadata"].get("deletionTimestamp")
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_a_variant_deleted_in_the_foreground_keeps_what_is_published(story: Kubectl, deployments: Remote) -> None:
     """``--cascade=foreground`` asks the garbage collector to delete what the variant owns *before* it goes.
 
@@ -442,7 +442,7 @@ def test_a_variant_deleted_in_the_foreground_keeps_what_is_published(story: Kube
         eventually(lambda: no_branch(deployments, "drafts/front/packagevariant-2"))
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_what_was_orphaned_is_adopted_by_the_variant_that_comes_again(story: Kubectl) -> None:
     first, second = published_and_draft(story, "again", deletionPolicy="orphan")
     story.ok("delete", "packagevariant", "again", "--timeout=60s")

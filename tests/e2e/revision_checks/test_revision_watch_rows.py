@@ -165,7 +165,7 @@ def test_row_52_a_watch_goes_on_after_a_restart_without_loss(porch_server: Porch
         drafts.of(f"m{number:02}").create()
     wanted = [item["spec"]["packageName"] for item in drafts.listed()["items"]]
 
-    events = stream(porch_server, drafts, f"timeoutSeconds=2&resourceVersion={last}")
+    events = stream(porch_server, drafts, f"timeoutSeconds=5&resourceVersion={last}")
 
     added = packages([event for event in events if event["type"] == "ADDED"])
     assert added == wanted
@@ -196,7 +196,7 @@ def test_row_54_a_client_that_is_stopped_loses_its_watch_and_no_other_does(
             stopped.wait(timeout=PATIENCE)  # it reads what had been sent, and then the end of its watch
         finally:
             stopped.kill()
-            stopped.wait(timeout=10)
+            stopped.wait(timeout=PATIENCE)
 
     assert lines.count(f"packagerevision.porch.kpt.dev/{draft.name}") > EVENTS
     assert drafts.of("last").name not in told.read_text()
