@@ -114,6 +114,9 @@ class ServerExamination:
         )
         served = version.body.decode(errors="replace") if version.code == HTTPStatus.OK else ""
         self._found.add("versions", server.of_versions(self._address, _git_version(served), kubectl))
+
+    async def _figures(self, connection: Connection) -> None:
+        """Look at the metrics of a server that is no cluster, whose own are of other things, and many megabytes."""
         figures: Answer = await connection.probe("/metrics", seconds=PROBE_SECONDS)
         if figures.code == HTTPStatus.OK:
             self._found.add("drafts", server.of_figures(self._address, figures.body.decode(errors="replace")))
@@ -125,6 +128,7 @@ class ServerExamination:
 
     async def _examine(self, connection: Connection, client: KubeClient) -> None:
         if not await is_cluster(connection):
+            await self._figures(connection)
             await self._objects(client, in_cluster=False)
             return
         cluster = ClusterExamination(client, self._found, self._now, self._definitions, self._account)
