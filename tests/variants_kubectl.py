@@ -11,7 +11,7 @@ from lifecycles import move
 from manifests import edit_task, init_task, package_revision
 
 Object = dict[str, Any]
-WAIT = 60.0
+WAIT = 120.0
 """Seconds until the controller must have done what it was asked for; it takes one or two."""
 
 

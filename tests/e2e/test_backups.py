@@ -19,7 +19,7 @@ from remotes import Remote
 
 def porch_command(server: PorchProcess, command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     arguments = [sys.executable, "-m", "apiserver", command, str(folder), "--data", str(server.data)]
-    return subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def server(tmp_path: Path, empty_remote: Remote) -> Iterator[PorchProcess]:
     server.start()
     kubectl = Kubectl(server.kubeconfig)
     kubectl.apply(credentials(), repository("deployments", empty_remote.url))
-    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=30s")
+    kubectl.ok("wait", "--for=condition=Ready", "repository/deployments", "--timeout=60s")
     yield server
     server.stop()
 
@@ -58,7 +58,7 @@ class Writer(threading.Thread):
 
     def stop(self) -> None:
         self._stopped.set()
-        self.join(30)
+        self.join(120)
         self._porch.close()
 
 

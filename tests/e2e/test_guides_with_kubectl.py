@@ -26,7 +26,7 @@ GUIDES = sorted(
 )
 
 
-def follow(guide: str, server: PorchProcess, folder: Path, seconds: float = 90) -> str:
+def follow(guide: str, server: PorchProcess, folder: Path, seconds: float = 240) -> str:
     blocks = re.findall(r"```sh guide\n(.*?)```", (DOCS / guide).read_text(), re.DOTALL)
     assert blocks, f"{guide} has nothing to type"
     own = {
@@ -103,7 +103,7 @@ def test_variants_are_made_followed_and_let_go_as_the_guide_says(
     assert re.search(r"^variant-site.web.packagevariant-2 .* Draft ", said, re.MULTILINE)
 
 
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(600)
 def test_a_blueprint_goes_to_a_fleet_as_the_guide_says(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_blueprint_goes_to_a_fleet_as_the_guide_says(
     server = PorchProcess(tmp_path_factory.mktemp("fleet") / "data", arguments=["--controllers"])
     server.start()
     try:
-        said = follow(guide, server, tmp_path, seconds=360)
+        said = follow(guide, server, tmp_path, seconds=540)
     finally:
         server.stop()
 
@@ -126,7 +126,7 @@ def test_a_fan_out_is_previewed_as_the_guide_says(tmp_path_factory: pytest.TempP
     server = PorchProcess(tmp_path_factory.mktemp("preview") / "data", arguments=["--controllers"])
     server.start()
     try:
-        said = follow(guide, server, tmp_path, seconds=200)
+        said = follow(guide, server, tmp_path, seconds=540)
     finally:
         server.stop()
 

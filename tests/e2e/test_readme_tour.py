@@ -19,7 +19,7 @@ def test_the_tour_of_the_readme_works(porch_server: PorchProcess, tmp_path: Path
         env={**os.environ, "KUBECONFIG": str(porch_server.kubeconfig)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 
