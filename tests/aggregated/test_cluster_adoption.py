@@ -40,7 +40,9 @@ pytestmark = pytest.mark.timeout(600)  # a control plane, an adoption and a serv
 Json = dict[str, Any]
 PATIENCE = 120.0
 GUIDE = GUIDES / "move-from-upstream.md"
-ACCOUNT = "system:serviceaccount:porch-system:porch-adopt"
+OURS = "porch"
+"""The namespace of ours, beside upstream's."""
+ACCOUNT = f"system:serviceaccount:{OURS}:porch-adopt"
 CONFIG = "config.porch.kpt.dev/v1alpha1"
 VARIANT: Json = {
     "apiVersion": CONFIG,
@@ -152,8 +154,8 @@ def database(postgres_server: str) -> str:
 def adopted(cluster: ControlPlane, old: OldInstallation, database: str) -> Iterator[AggregatedProcess]:
     """A server of the cluster, on what was taken over before its first start, to which the APIService was switched."""
     kubectl = Kubectl(cluster.kubeconfig, "")
+    kubectl.apply(namespace_object(OURS))
     adopt = Command(cluster, old.data, database)
-    kubectl.apply(namespace_object("porch-system"))
     with serving_tls(Upstream(old), NAME, old.folder) as (port, authority):
         kubectl.apply(*objects(port, authority))
         kubectl.ok("wait", f"apiservice/{API_SERVICE}", "--for=condition=Available", "--timeout=60s", timeout=90)
@@ -255,7 +257,7 @@ def test_the_old_server_finds_in_git_what_was_done_meanwhile(
     adopted: AggregatedProcess, old: OldInstallation, database: str, git_http: GitServer, tmp_path: Path
 ) -> None:
     kubectl = Kubectl(adopted.kubeconfig, NAMESPACE)
-    Kubectl(adopted.kubeconfig, "").apply(namespace_object("porch"), deployment("porch-controllers", "porch"))
+    Kubectl(adopted.kubeconfig, "").apply(deployment("porch-controllers", OURS))
     kubectl.ok("wait", "--for=condition=Ready", "repository", "--all", "--timeout=120s", timeout=150)
     with closing(adopted.client(NAMESPACE)) as porch:
         work_on(porch)

@@ -13,11 +13,12 @@ from control_plane import PROGRAM, ControlPlane
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
 from ended_jobs import jobs_succeed
-from kubectl import Kubectl
+from kubectl import Kubectl, Object
+from manifests import deployment, namespace_object
 
 pytestmark = pytest.mark.timeout(600)
 
-GUIDE = (ROOT / "docs" / "how-to" / "install-with-helm.md").read_text()
+GUIDES = ROOT / "docs" / "how-to"
 SECONDS = 120
 
 
@@ -44,8 +45,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"```sh {kind}\n(.*?)```", GUIDE, re.DOTALL)
+def blocks(kind: str, guide: str = "install-with-helm") -> list[str]:
+    return re.findall(rf"```sh {kind}\n(.*?)```", (GUIDES / f"{guide}.md").read_text(), re.DOTALL)
 
 
 def type_in(commands: str, cluster: Kubectl, folder: Path) -> Done:
@@ -90,6 +91,48 @@ def test_a_release_is_installed_upgraded_and_removed_as_the_guide_says(cluster: 
     type_in(rest, cluster, folder)
     assert cluster.ok(*definitions) == ""
     cluster.ok("delete", "namespace", NAMESPACE, timeout=SECONDS)
+
+
+def of_upstream() -> list[Object]:
+    """Return what an installation of upstream's has that a release of ours meets: names, and an APIService that trusts anybody (``porch-api.md`` 1.1)."""
+    service = {"name": "api", "namespace": "porch-system", "port": 443}
+    registered = {"group": "porch.kpt.dev", "version": "v1alpha1", "groupPriorityMinimum": 1000, "versionPriority": 15}
+    return [
+        namespace_object("porch-system"),
+        *(deployment(name, "porch-system") for name in ("porch-server", "porch-controllers")),
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": "v1alpha1.porch.kpt.dev"},
+            "spec": {**registered, "insecureSkipTLSVerify": True, "service": service},
+        },
+    ]
+
+
+def test_a_release_takes_the_place_of_upstreams_and_gives_it_back_as_the_guide_says(
+    cluster: Kubectl, folder: Path
+) -> None:
+    everywhere = Kubectl(cluster.kubeconfig, "")
+    everywhere.ok("create", "-f", str(ROOT / "charts" / "porch" / "files" / "crds"))
+    everywhere.apply(*of_upstream())
+    definitions = everywhere.ok("get", "crd", "-o", "name")
+
+    with jobs_succeed(cluster.within("porch")):
+        type_in("".join(blocks("move", "move-from-upstream")), cluster, folder)
+    ours = everywhere.json("get", "apiservice", "v1alpha1.porch.kpt.dev")["spec"]
+    assert ours["service"]["namespace"] == "porch"
+    assert ours["caBundle"]
+    assert "insecureSkipTLSVerify" not in ours
+
+    type_in("".join(blocks("move-back", "move-from-upstream")), cluster, folder)
+    everywhere.apply(*of_upstream())
+
+    assert everywhere.json("get", "apiservice", "v1alpha1.porch.kpt.dev")["spec"]["service"]["name"] == "api"
+    assert len(everywhere.json("get", "deployments", "--namespace=porch-system")["items"]) == 2
+    assert everywhere.ok("get", "crd", "-o", "name") == definitions
+    everywhere.ok("delete", "apiservice", "v1alpha1.porch.kpt.dev")
+    everywhere.ok("delete", *definitions.split())
+    everywhere.ok("delete", "namespace", "porch-system", "porch", timeout=SECONDS)
 
 
 @pytest.mark.parametrize("folder", [HELM], indirect=True, ids=["none"])
