@@ -14,7 +14,7 @@ from apiserver.demo.surroundings import Server
 ROUNDS = 2
 LATEST = 0.25
 """Seconds after which the kill comes at the latest; kubectl itself takes about 0.1 s to send its request."""
-PATIENCE = 30.0
+PATIENCE = 90.0
 Refs = Callable[[], dict[str, str]]
 
 REVISION = """\
@@ -96,7 +96,7 @@ def _kill_during(narrator: Narrator, server: Server, *command: str) -> bool:
     server.kill()
     process.communicate(timeout=60)
     server.start()
-    narrator.show("kubectl", "wait", "--for=condition=Ready", "--timeout=30s", "repository/deployments")
+    narrator.show("kubectl", "wait", "--for=condition=Ready", "--timeout=60s", "repository/deployments")
     return process.returncode == 0
 
 

@@ -19,7 +19,7 @@ from apiserver.demo.remotes import PASSWORD, USER, GitHttp, make_remotes, read_r
 from apiserver.demo.surroundings import CannotPlay, Server, choose_server, find_kubectl, find_packages
 
 EXIT_BROKEN, EXIT_CANNOT = 1, 2
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that something which happens in the background may take."""
 DISCOVERED = 146
 """Revisions in the remotes: 10 and 65 tags, and for each of the 6 and 65 packages the one that follows main."""

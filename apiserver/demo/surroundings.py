@@ -12,7 +12,7 @@ from pathlib import Path
 from apiserver.demo.remotes import BLUEPRINTS_BUNDLE, CATALOG_ARCHIVE
 from apiserver.settings import default_data
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 class CannotPlay(Exception):
@@ -129,8 +129,8 @@ def _is_local(kubectl: str, kubeconfig: Path) -> bool:
 
 
 def _kubectl(kubectl: str, kubeconfig: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [kubectl, f"--kubeconfig={kubeconfig}", "--request-timeout=5s", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    command = [kubectl, f"--kubeconfig={kubeconfig}", "--request-timeout=15s", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def _free_port() -> int:
