@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from eventually import eventually
 from git_server import create_repository
 from manifests import namespace_object, register_remotes
 from porch_client import PorchClient
 from porch_process import PorchProcess
 from prometheus_client.parser import text_string_to_metric_families
 from remotes import Remote
+
+pytestmark = pytest.mark.timeout(400)  # the first test starts the server twice
 
 SLOW_SCRIPT = """apiVersion: kpt.dev/v1
 kind: Kptfile
@@ -59,6 +62,11 @@ def figures(server: PorchProcess, name: str) -> dict[str, float]:
     return {" ".join(sample.labels.values()): sample.value for sample in samples}
 
 
+def is_approved(porch: PorchClient, name: str) -> None:
+    answer = porch.approve(name)
+    assert answer.code == 200, answer.body
+
+
 def test_a_proposal_goes_on_waiting_while_the_server_is_killed_and_started(server: PorchProcess) -> None:
     with closing(server.client()) as porch:
         assert porch.create_revision("repo", "waits").code == 201
@@ -70,7 +78,7 @@ def test_a_proposal_goes_on_waiting_while_the_server_is_killed_and_started(serve
     least = time.time() - proposed
     assert figures(server, "porch_proposals_oldest_seconds")[""] >= least
     with closing(server.client()) as porch:
-        assert porch.approve("repo.waits.v1").code == 200
+        eventually(lambda: is_approved(porch, "repo.waits.v1"))  # its clone is opened after the server is ready
     assert figures(server, "porch_approval_wait_seconds_count")[""] == 1
     assert figures(server, "porch_approval_wait_seconds_sum")[""] >= least
     assert figures(server, "porch_proposals_oldest_seconds")[""] == 0
@@ -85,10 +93,8 @@ def test_what_is_remembered_of_renders_is_told_for_the_whole_and_by_function(
         saved = porch.save("repo.slow.v1", files)
         assert saved.code == 200, saved.body
 
-    renders, calls = (
-        figures(server, "porch_render_cache_lookups_total"),
-        figures(server, "porch_function_cache_lookups_total"),
-    )
+    renders = figures(server, "porch_render_cache_lookups_total")
+    calls = figures(server, "porch_function_cache_lookups_total")
     assert renders == {"hit": 1, "miss": 3}
     assert calls["starlark hit"] >= 1
     assert set(calls) <= {"starlark hit", "starlark miss"}

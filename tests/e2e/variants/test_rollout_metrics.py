@@ -16,6 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from set_place import SETS, package_set
 from variant_place import UPSTREAM, Place, blueprint, new_place, upstream
 
+pytestmark = pytest.mark.timeout(400)  # the first test starts a server and a Git host
+
 SITES = {"site-a": "canary", "site-b": "prod", "site-c": "prod"}
 NOTHING = {
     **{f"porch_rollouts {phase}": 0.0 for phase in ("Progressing", "Waiting", "Paused", "Complete")},
