@@ -26,6 +26,12 @@ def install_release(cluster: ControlPlane, home: Path) -> None:
     kubectl = Kubectl(cluster.kubeconfig)
     kubectl.apply(namespace_object(NAMESPACE))
     helm.ok("install", RELEASE, str(CHART), *settings(VALUES))
-    kubectl.ok("wait", "crd", "--for=condition=Established", *(f"{name}.config.porch.kpt.dev" for name in DEFINITIONS))
+    kubectl.ok(
+        "wait",
+        "crd",
+        "--for=condition=Established",
+        "--timeout=60s",
+        *(f"{name}.config.porch.kpt.dev" for name in DEFINITIONS),
+    )
     rendered = helm.template(*settings(VALUES))
     cluster.registration = [named(rendered, "Service", "porch-server"), *of_kind(rendered, "APIService")]

@@ -15,6 +15,9 @@ from typing import Any
 
 import asyncssh
 
+STOP_SECONDS = 60.0
+"""A moment, on a machine that has time."""
+
 
 @dataclass
 class SshFaults:
@@ -62,7 +65,7 @@ class SshServer:
     def drop_connections(self) -> None:
         """Close every connection, as a server that is restarted does."""
         assert self.loop is not None
-        asyncio.run_coroutine_threadsafe(_drop(self), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(_drop(self), self.loop).result(STOP_SECONDS)
 
     def new_key(self) -> bytes:
         """Let another key in, and only that."""
@@ -79,14 +82,14 @@ def ssh_server(root: Path) -> Iterator[SshServer]:
     server.loop = loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    acceptor = asyncio.run_coroutine_threadsafe(_listen(server), loop).result(10)
+    acceptor = asyncio.run_coroutine_threadsafe(_listen(server), loop).result(STOP_SECONDS)
     server.port = acceptor.get_port()
     try:
         yield server
     finally:
-        asyncio.run_coroutine_threadsafe(_stop(server, acceptor), loop).result(10)
+        asyncio.run_coroutine_threadsafe(_stop(server, acceptor), loop).result(STOP_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(STOP_SECONDS)
         loop.close()
 
 

@@ -158,7 +158,7 @@ def adopted(cluster: ControlPlane, old: OldInstallation, database: str) -> Itera
     adopt = Command(cluster, old.data, database)
     with serving_tls(Upstream(old), NAME, old.folder) as (port, authority):
         kubectl.apply(*objects(port, authority))
-        kubectl.ok("wait", f"apiservice/{API_SERVICE}", "--for=condition=Available", "--timeout=60s", timeout=90)
+        kubectl.ok("wait", f"apiservice/{API_SERVICE}", "--for=condition=Available", "--timeout=120s", timeout=150)
         by_records, by_api = json.loads(adopt("--from-records", "--json")), json.loads(adopt("--json"))
         assert [one["packageRevisions"] for one in by_records["repositories"]] == [
             one["packageRevisions"] for one in by_api["repositories"]

@@ -18,7 +18,7 @@ def test_the_commands_of_the_guide_work(porch_server: AggregatedProcess) -> None
         env={**os.environ, "KUBECONFIG": str(porch_server.kubeconfig)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
 
