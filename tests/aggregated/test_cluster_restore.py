@@ -104,7 +104,7 @@ def test_clients_and_controllers_go_on_after_a_restore_and_git_tells_what_came_a
     porch_server.start()
 
     assert "watches begin anew" in said
-    wait_until_back(place, late, made)
+    wait_until_back(place, porch_server, late, made)
     assert is_refused(place, after=seen["resourceVersion"]) == 410
     names = {one["metadata"]["name"] for one in kubectl.json("get", "packagerevisions")["items"]}
     assert names >= {early, late["metadata"]["name"], made["metadata"]["name"]}
@@ -128,8 +128,11 @@ def test_clients_and_controllers_go_on_after_a_restore_and_git_tells_what_came_a
     eventually(lambda: well(place, porch_server), timeout=PATIENCE)
 
 
-def wait_until_back(place: Place, late: Json, made: Json) -> None:
+def wait_until_back(place: Place, servers: AggregatedReplicas, late: Json, made: Json) -> None:
+    """Wait until each server has read every repository, and what was made after the backup is there as it was."""
+
     def back() -> None:
+        assert servers.metrics().count('porch_repositories{state="starting"} 0.0') == len(servers.members)
         for one in (late, made):
             answer = place.porch.revision(one["metadata"]["name"])
             assert answer.code == 200, answer.body
