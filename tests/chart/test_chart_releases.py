@@ -114,7 +114,9 @@ def test_an_earlier_release_becomes_this_one_and_goes_back_and_keeps_what_people
     chosen = settings({"server__settings": {"PORCH_SYNC_INTERVAL": 20}, "database__existingSecret__name": "db"})
     with jobs_succeed(cluster) as jobs:
         helm.ok("install", RELEASE, str(earlier), *chosen)
-        cluster.ok("wait", "crd", "--for=condition=Established", "packagevariants.config.porch.kpt.dev")
+        cluster.ok(
+            "wait", "crd", "--for=condition=Established", "--timeout=60s", "packagevariants.config.porch.kpt.dev"
+        )
         cluster.within("edge").apply(VARIANT)
         before = cluster.within("edge").json("get", "packagevariant", "site")["metadata"]["uid"]
         certificate = cluster.json("get", "secret", "porch-tls")["data"]
@@ -166,7 +168,7 @@ def test_a_second_release_is_refused_before_it_changes_anything(cluster: Kubectl
 def test_an_uninstall_leaves_nothing_but_definitions_and_what_is_of_their_kinds(cluster: Kubectl, helm: Helm) -> None:
     with jobs_succeed(cluster) as jobs:
         helm.ok("install", RELEASE, str(CHART), "--values", str(CLOSED))
-    cluster.ok("wait", "crd", "--for=condition=Established", "packagevariants.config.porch.kpt.dev")
+    cluster.ok("wait", "crd", "--for=condition=Established", "--timeout=60s", "packagevariants.config.porch.kpt.dev")
     cluster.within("edge").apply(VARIANT)
     ours = ("-l", "app.kubernetes.io/part-of=porch", "-o", "name")
     assert jobs == ["porch-migrations"]
