@@ -78,7 +78,3 @@ class Outbox(Protocol):
     async def forget(self, parcels: Sequence[Parcel]) -> None:
         """Drop parcels that were pushed, each only if its version is still the given one."""
         ...
-
-    async def drop_repository(self, repository: str) -> None:
-        """Drop all parcels of a repository that is no longer registered."""
-        ...

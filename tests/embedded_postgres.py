@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 from eventually import eventually
@@ -40,9 +42,14 @@ class OwnPostgres:
         """The folder of PostgreSQL's own programs."""
         return Path(self._server.bin_path)
 
+    @property
+    def postmaster(self) -> int:
+        """The process that lets sessions in."""
+        return int((self._server.pgdata / "postmaster.pid").read_text().split()[0])
+
     def end(self, how: int = signal.SIGQUIT) -> None:
         """End it: at once by its immediate shutdown, or by SIGKILL, upon which its sessions find out by themselves."""
-        os.kill(int((self._server.pgdata / "postmaster.pid").read_text().split()[0]), how)
+        os.kill(self.postmaster, how)
 
     def start_again(self) -> None:
         """Start it after a SIGKILL; its last sessions may take a moment to notice."""
@@ -62,6 +69,25 @@ def new_postgres(url: str) -> str:
     name = f"t{next(_numbers)}"
     _in_thread(lambda: asyncio.run(_execute(url, f"CREATE DATABASE {name} TEMPLATE template")))
     return _with_database(url, name)
+
+
+async def ask(url: str, statement: str) -> Any:
+    """Return the one value that a statement gives, on a session of its own."""
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval(statement)
+    finally:
+        await connection.close()
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that says nothing, as one at the other side of a network that is gone."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def _with_database(url: str, name: str) -> str:

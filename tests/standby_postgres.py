@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 
 import asyncpg
-from embedded_postgres import OwnPostgres
+from embedded_postgres import OwnPostgres, ask
 from eventually import eventually
 
 SLOW = 90.0
@@ -98,12 +98,5 @@ def _give(folder: Path, user: str) -> None:
 
 
 def _run(url: str, statement: str) -> object:
-    return asyncio.run(_fetch(url, statement))
-
-
-async def _fetch(url: str, statement: str) -> object:
-    connection = await asyncpg.connect(url)
-    try:
-        return await connection.fetchval(statement)
-    finally:
-        await connection.close()
+    value: object = asyncio.run(ask(url, statement))
+    return value

@@ -40,7 +40,19 @@ from krm.meta.errors import NotFound, ResourceName, StatusError
 from storage.bodies import decode
 from storage.git.errors import GitError
 from storage.git.objects import GitObject
-from storage.interfaces import Entry, Event, EventType, Mutation, NotOurTurn, ObjectStore, StaleWrite, StoreUnavailable
+from storage.interfaces import (
+    Entry,
+    Event,
+    EventType,
+    Mutation,
+    NotOurTurn,
+    ObjectKey,
+    ObjectStore,
+    StaleWrite,
+    StoreUnavailable,
+)
+from storage.outbox import OutboxChange
+from storage.turns import Turn
 
 __all__ = ["FINALIZER", "RESOURCE", "Held", "Options", "Repositories"]
 
@@ -367,13 +379,12 @@ class Repositories:
         """Forget a repository's revisions and let its object go, as soon as the database lets us."""
         while True:
             try:
-                async with self._store.turn(turn_at(f"{namespace}/{name}")):
-                    if self._registered_anew(namespace, name, uid):
+                async with self._store.turn(turn_at(f"{namespace}/{name}")) as turn:
+                    if await self._registered_anew(namespace, name, uid):
                         return
-                    # The database writes in turn: what a sync that was just ended had begun to write is there after this.
-                    await self._store.outbox.drop_repository(f"{namespace}/{name}")
-                    await self._forget_revisions(namespace, name)
-                    await self._status.release(namespace, name)
+                    await self._forget_drafts(f"{namespace}/{name}", turn)
+                    await self._forget_revisions(namespace, name, turn)
+                    await self._status.release(namespace, name, uid)
             except (StoreUnavailable, StatusError) as error:
                 key = f"{namespace}/{name}"
                 log.warning("a repository cannot be unregistered yet", repository=key, problem=str(error))
@@ -381,12 +392,18 @@ class Repositories:
             else:
                 return
 
-    def _registered_anew(self, namespace: str, name: str, uid: str) -> bool:
-        """Tell whether another replica has forgotten the repository already, and its name is in use again."""
+    async def _registered_anew(self, namespace: str, name: str, uid: str) -> bool:
+        """Tell whether another replica has forgotten the repository already, and its name is in use again.
+
+        Whoever has the object is asked: news of a cluster may come later than what other replicas did upon them.
+
+        Raises:
+            StoreUnavailable: that cannot be told now.
+        """
         if not self._store.shared:
             return False
-        body = self._status.body(namespace, name)
-        return body is not None and body["metadata"]["uid"] != uid
+        entry = await self._store.get_fresh(ObjectKey(RESOURCE, namespace, name))
+        return entry is not None and entry.uid != uid
 
     def _remove_clones(self, used: set[Path]) -> None:
         """Remove the clones of repositories that are no longer registered, beside everything else."""
@@ -394,11 +411,18 @@ class Repositories:
         if unused:
             self._aside(asyncio.to_thread(_remove_all, unused))
 
-    async def _forget_revisions(self, namespace: str, name: str) -> None:
+    async def _forget_drafts(self, key: str, turn: Turn) -> None:
+        """Let go of what waits for the remote. Raises NotOurTurn: another replica goes on."""
+        # The database writes in turn: what a sync that was just ended had begun to write is there after this one.
+        await self._recorder.write([], [OutboxChange(key, "", drop=True)], turn)
+        while heads := (await self._store.outbox.heads(key))[:WRITE_CHUNK]:
+            await self._recorder.write([], [OutboxChange(key, head.revision, drop=True) for head in heads], turn)
+
+    async def _forget_revisions(self, namespace: str, name: str, turn: Turn) -> None:
         while entries := list(islice(self._index.revisions(namespace, name), WRITE_CHUNK)):
             mutations = await asyncio.to_thread(_deletions, entries)
             with contextlib.suppress(StaleWrite):
-                await self._recorder.write(mutations)
+                await self._recorder.write(mutations, (), turn)
 
 
 async def _rest(held: Held, seconds: float) -> None:

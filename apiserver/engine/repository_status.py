@@ -122,8 +122,8 @@ class RepositoryStatus:
 
         await self._write(settings, change)
 
-    async def release(self, namespace: str, name: str) -> None:
-        """Take our finalizer off; the object goes with its last one.
+    async def release(self, namespace: str, name: str, uid: str = "") -> None:
+        """Take our finalizer off (with ``uid``: of that object only); it goes with its last one.
 
         Raises:
             StoreUnavailable: the database refused; the finalizer is still there.
@@ -133,7 +133,7 @@ class RepositoryStatus:
             finalizers = body["metadata"].get("finalizers") or []
             body["metadata"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
 
-        await self._rewrite(namespace, name, change)
+        await self._rewrite(namespace, name, change, uid=uid)
 
     async def _write(self, settings: RepositorySettings, change: Callable[[Json], None]) -> None:
         try:

@@ -8,7 +8,7 @@ revision N knows that every smaller one is final. Commits notify the other repli
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from storage.sql import rows
 from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
 from storage.sql.planning import NEVER, Head, Plan, keys_of, outbox_steps, plan
 from storage.sql.postgres_lineage import Lineage
-from storage.sql.postgres_session import CONNECT_SECONDS, close_quietly, connect, each_host, unavailable
+from storage.sql.postgres_session import CONNECT_SECONDS, Connect, close_quietly, connect, each_host, unavailable
 from storage.sql.postgres_turns import LEASE_SECONDS, PostgresTurns
 from storage.sql.statements import (
     CHANNEL,
@@ -39,6 +39,13 @@ READERS = 4
 COMPACT_BATCH = 1000
 """Rows deleted per transaction (``kube-api.md`` 5.4)."""
 RELISTEN_SECONDS = 1.0
+PROVE_SECONDS = 10.0
+"""Between two looks whether the session that listens still has a server at its other end."""
+COMMIT_SECONDS = 30.0
+WRITE_TURN_SECONDS = 30.0
+"""How long a write waits for those of this process that are before it."""
+_UNCANCELLED = 86_400.0
+"""A deadline that the driver never reaches: at one it would have the server cancel."""
 
 # Constants of this module only; asyncpg runs several statements in one round trip when none has parameters.
 _BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
@@ -60,17 +67,19 @@ class PostgresDatabase:
     """A :class:`LogDatabase` in PostgreSQL: one connection writes, one listens, one holds turns, a pool reads."""
 
     def __init__(self, url: str, readers: int = READERS, lease_seconds: float = LEASE_SECONDS) -> None:
-        self._connect = partial(connect, url, judge=self._judge)
+        self._connect: Connect = partial(connect, url, judge=self._judge)
         self._lineage = Lineage()
         self._readers = readers
         self._acquire_seconds = CONNECT_SECONDS * len(each_host(url))
-        self._turns = PostgresTurns(self._connect, lease_seconds)
+        self._turns = PostgresTurns(self._connect_for_turns, lease_seconds)
         self._sql = postgres_statements()
         self._pool: Any = None
         self._writer: Any = None
         self._writer_pid = 0
         self._writer_expired = False
         self._write_turn = asyncio.Lock()
+        self._listener: Any = None
+        self._turn_holder: Any = None
         self._listening: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -230,12 +239,6 @@ class PostgresDatabase:
         async with self._transaction() as connection:
             await connection.executemany(statement.sql, [statement.bind(**values) for values in wanted])
 
-    async def drop_repository(self, repository: str) -> None:
-        """Drop all parcels of a repository."""
-        statement = self._sql.drop_repository
-        async with self._transaction() as connection:
-            await connection.execute(statement.sql, *statement.bind(repository=repository))
-
     async def compact(self, target: int) -> int:
         """Raise the mark, then delete in batches between which writers get their turn."""
         old = (await self.marks()).compacted
@@ -318,16 +321,21 @@ class PostgresDatabase:
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Any]:
         """Hold the write lock over a transaction on the writing connection, reconnecting first when it broke."""
-        async with self._write_turn:
+        with unavailable():
+            async with asyncio.timeout(WRITE_TURN_SECONDS):
+                await self._write_turn.acquire()
+        try:
             with unavailable():
                 connection = await self._connected()
                 try:
                     await connection.execute(_BEGIN)
                     yield connection
-                    await connection.execute(_COMMIT)
+                    await _commit(connection)
                 except BaseException:
                     await self._abandon(connection)
                     raise
+        finally:
+            self._write_turn.release()
 
     async def _connected(self) -> Any:
         if self._closed:
@@ -346,6 +354,13 @@ class PostgresDatabase:
             log.warning("another database server was promoted")
             self._writer_expired = True
             await self._leave_readers()
+            for session in (self._listener, self._turn_holder):  # each is opened anew by whoever has it
+                if session is not None:
+                    session.terminate()
+
+    async def _connect_for_turns(self, **settings: str) -> Any:
+        self._turn_holder = await self._connect(**settings)
+        return self._turn_holder
 
     async def _leave_readers(self) -> None:
         """Have every session that reads opened anew, with the server that takes writes now."""
@@ -364,11 +379,11 @@ class PostgresDatabase:
         while True:
             try:
                 with unavailable():
-                    connection = await self._connect()
+                    self._listener = await self._connect()
                 try:
-                    await self._hear(connection, on_commit, listening)
+                    await self._hear(self._listener, on_commit, listening)
                 finally:
-                    await close_quietly(connection)
+                    await close_quietly(self._listener)
             except StoreUnavailable as error:
                 log.warning("not listening for commits", error=str(error))
             await asyncio.sleep(RELISTEN_SECONDS)
@@ -385,7 +400,33 @@ class PostgresDatabase:
         listening.set()
         # What was committed while nobody listened.
         on_commit()
-        await ended.wait()
+        while not await _within(PROVE_SECONDS, ended):
+            with unavailable():
+                await connection.execute("SELECT 1", timeout=CONNECT_SECONDS)
+
+
+async def _commit(connection: Any) -> None:
+    """Commit, and never have the server cancel that.
+
+    A commit that waits for a synchronous standby would stop waiting: it would be there for all to read, and a failover would lose it.
+    Who gives up leaves without a word instead, and the server goes on waiting. Raises what the driver raises.
+    """
+    committing = asyncio.ensure_future(connection.execute(_COMMIT, timeout=_UNCANCELLED))
+    try:
+        async with asyncio.timeout(COMMIT_SECONDS):
+            await asyncio.shield(committing)
+    finally:
+        if not committing.done():
+            connection.terminate()
+            await asyncio.gather(committing, return_exceptions=True)
+
+
+async def _within(seconds: float, ended: asyncio.Event) -> bool:
+    """Tell whether something ends within ``seconds``."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ended.wait()
+    return ended.is_set()
 
 
 async def _leave_as_it_is(_: Any) -> None:

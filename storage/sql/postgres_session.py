@@ -17,6 +17,12 @@ SESSION = {
     "lock_timeout": "5s",
     "statement_timeout": "30s",
     "idle_in_transaction_session_timeout": "10s",
+    # Another one, which a database or role may have as its default, would show the log as it was before the write lock came.
+    "default_transaction_isolation": "read committed",
+    # Networks forget connections that say nothing for minutes; the server also finds out sooner who is gone.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
     "application_name": "porch",
 }
 """A replica that hangs with the write lock loses it; one that waits for it tells its client."""
@@ -39,6 +45,12 @@ AWAY = (
     asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.IdleInTransactionSessionTimeoutError,
+    # Deadlocks with a migration; statements that one made outdated; disks and pages that cannot be read.
+    asyncpg.TransactionRollbackError,
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.PostgresSystemError,
+    asyncpg.InternalServerError,
+    asyncpg.InsufficientPrivilegeError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.UndefinedTableError,

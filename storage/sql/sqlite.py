@@ -178,11 +178,6 @@ class SqliteDatabase:
         bound = [self._sql.forget_parcel.bind(**values) for values in wanted]
         await self._writer.run(lambda connection: _write(connection, self._sql.forget_parcel.sql, bound))
 
-    async def drop_repository(self, repository: str) -> None:
-        """Drop all parcels of a repository."""
-        bound = [self._sql.drop_repository.bind(repository=repository)]
-        await self._writer.run(lambda connection: _write(connection, self._sql.drop_repository.sql, bound))
-
     async def _select(self, statement: Statement, **values: Any) -> list[Any]:
         bound = statement.bind(**values)
         return await self._reader.run(lambda connection: connection.execute(statement.sql, bound).fetchall())

@@ -76,7 +76,6 @@ class Statements:
     put_object: Statement
     drop_parcel: Statement
     forget_parcel: Statement
-    drop_repository: Statement
     parcels: Statement
     parcels_of: Statement
     heads_of: Statement
@@ -267,7 +266,6 @@ def _outbox_statements(dialect: str) -> dict[str, sa.ClauseElement]:
         "put_object": insert.on_conflict_do_nothing(index_elements=key),
         "drop_parcel": outbox.delete().where(of_parcel),
         "forget_parcel": outbox.delete().where(of_parcel, still_at),
-        "drop_repository": outbox.delete().where(of_repository),
         "parcels": ordered,
         "parcels_of": ordered.where(of_repository),
         "heads_of": ordered.where(of_repository, outbox.c.oid == sa.literal_column("''")),

@@ -10,12 +10,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
-from storage.interfaces import Entry, IndexedFields, Mutation, StoreUnavailable
+import structlog
+
+from storage.interfaces import Entry, IndexedFields, Mutation, OutcomeUnknown, StoreUnavailable
 from storage.sql.log import LogDatabase, Outcome, Transaction
 from storage.watchcache.cache import ResourceCache
 
 MOST_TOGETHER = 64
 """Writes per transaction (``kube-api.md`` 5.3)."""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +75,36 @@ class GroupCommit:
     async def _commit(self, batch: Sequence[Pending]) -> None:
         try:
             outcomes = await self._database.commit([pending.transaction for pending in batch])
-            await self._apply(batch, outcomes)
         except StoreUnavailable as error:
             _fail(batch, error)
         except Exception as error:  # noqa: BLE001 # not handled here: passed on to whoever waits for the answer
-            if len(batch) > 1 and not any(pending.answer.done() for pending in batch):
-                # One of them cannot be written; find out which, for the others' sake.
-                for pending in batch:
-                    await self._commit([pending])
-            else:
+            if len(batch) == 1:
                 _fail(batch, error)
+                return
+            # One of them cannot be written; find out which, for the others' sake.
+            for pending in batch:
+                await self._commit([pending])
+        else:
+            await self._show(batch, outcomes)
+
+    async def _show(self, batch: Sequence[Pending], outcomes: Sequence[Outcome]) -> None:
+        """Make a batch visible; it is written, so it must not be tried again, whatever is wrong with memory."""
+        try:
+            await self._apply(batch, outcomes)
+        except Exception as error:
+            log.exception("a write cannot be shown")
+            _fail(batch, OutcomeUnknown(f"what was written cannot be shown by this server: {error}"))
 
 
 def _fail(batch: Sequence[Pending], error: Exception) -> None:
     for pending in batch:
         if not pending.answer.done():
-            # Each caller gets its own exception, because raising adds to its traceback.
-            pending.answer.set_exception(copy(error))
+            pending.answer.set_exception(_own(error))
+
+
+def _own(error: Exception) -> Exception:
+    """Return an exception for one caller alone, because raising adds to its traceback; where it cannot be copied, the same."""
+    try:
+        return copy(error)
+    except Exception:  # noqa: BLE001 # its class decides what copying raises, and the caller must be answered
+        return error

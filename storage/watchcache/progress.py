@@ -33,10 +33,15 @@ class Progress:
         if self.rv >= rv:
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (rv, next(self._order), future))
+        waiting = (rv, next(self._order), future)
+        heapq.heappush(self._waiting, waiting)
         try:
             async with asyncio.timeout(seconds):
                 await future
         except TimeoutError:
             return False
+        finally:
+            if self.rv < rv:  # given up; the revision may never come, and anybody may ask for any number
+                self._waiting.remove(waiting)
+                heapq.heapify(self._waiting)
         return True

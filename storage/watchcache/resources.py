@@ -80,6 +80,11 @@ class Resource:
         for observer in self._observers:
             observer(event)
 
+    def begin_anew(self, rv: int) -> None:
+        """End all watches; new ones have their events from ``rv`` on."""
+        self.cache.ring.begin_anew(rv)
+        self.lot.close_all()
+
     def _notify(self, event: Event, number: int) -> None:
         self.lot.call(event.entry.key.namespace, number)
 
@@ -236,7 +241,8 @@ class Resources:
     async def reload(self) -> None:
         """Catch up by comparing states, because the rows in between were compacted.
 
-        Watchers and observers see the difference as events, deletions last.
+        Observers see the difference as events, deletions last. Nobody can tell those events' revisions, so no client may resume
+        between them: all watches end, and resuming from before is refused as after any compaction.
         """
         marks = await self._database.marks()
         changed: list[LogRow] = []
@@ -251,6 +257,8 @@ class Resources:
         self._remove_absent(present, marks.head)
         self._progress.compacted = max(self._progress.compacted, marks.compacted)
         self._progress.advance(marks.head)
+        for served in self._served.values():
+            served.begin_anew(marks.head)
 
     def _remove_absent(self, present: set[ObjectKey], rv: int) -> None:
         for resource, unclaimed in self._unclaimed.items():

@@ -59,6 +59,12 @@ class EventRing:
         del self._events[:count]
         del self._times[:count]
 
+    def begin_anew(self, floor: int) -> None:
+        """Let go of every event; whoever has not read all of them is too late."""
+        self.floor, self.first, self._bytes = floor, self.end, 0
+        self._events.clear()
+        self._times.clear()
+
     def since(self, number: int, limit: int) -> Sequence[Event]:
         """Return at most ``limit`` events from a number on, which must still be held."""
         start = number - self.first

@@ -8,17 +8,23 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from embedded_postgres import OwnPostgres, new_postgres
-from object_store_cases import RESOURCE, create, key, open_store, update
+from embedded_postgres import OwnPostgres, ask, new_postgres, stopped
+from object_store_cases import RESOURCE, create, index, key, open_store, update
 from standby_postgres import Standby, either
 
-from storage.interfaces import ListQuery, StoreUnavailable
-from storage.sql import postgres_session
+from storage.interfaces import ListQuery, OutcomeUnknown, StoreUnavailable
+from storage.sql import postgres, postgres_session
 from storage.sql.migrate import current_revision, upgrade
+from storage.sql.postgres import PostgresDatabase
 from storage.sql.postgres_session import each_host
 from storage.sql.schema import REVISION
+from storage.watchcache.store import WatchedStore
 
 SLOW = 90.0
+SESSIONS = (
+    "SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'porch'"
+)
+HOLDERS = "SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory'"
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -132,6 +138,66 @@ async def _write_at(url: str) -> None:
     async with open_store(url) as stranger:
         for number in range(3):
             await stranger.write([create(f"stray-{number}")])
+
+
+async def test_a_promotion_that_one_session_notices_is_followed_by_all(
+    primary: OwnPostgres, standby: Standby, alone: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_session, "CONNECT_SECONDS", 1.0)
+    at_the_standby = each_host(either(standby.url, standby.url, name_of(alone)))[0]
+    database = PostgresDatabase(url)
+    store = WatchedStore(database)
+    store.register(RESOURCE, index)
+    await store.start()
+    try:
+        await store.write([create("a")])
+        async with store.turn("somewhere") as turn, asyncio.timeout(SLOW):
+            while await rows(at_the_standby) < 1:
+                await asyncio.sleep(0.05)
+            await asyncio.to_thread(standby.promote)
+            # The former primary serves who is connected, and lets nobody in: so what is opened anew meets the new one.
+            with stopped(primary.postmaster):
+                await database._pool.expire_connections()
+                await when_it_answers(lambda: store.get_fresh(key("a")))
+
+                await turn.renew()
+                while database._listener.is_closed():
+                    await asyncio.sleep(0.05)
+                assert database._listener.get_server_pid() in await ask(at_the_standby, SESSIONS)
+                assert await ask(at_the_standby, HOLDERS) == 1
+                await store.write([create("b")])
+            assert await rows(at_the_standby) == 2
+            assert await rows(alone) == 1
+            while await ask(alone, SESSIONS):
+                await asyncio.sleep(0.05)
+    finally:
+        await store.stop()
+
+
+async def test_a_commit_that_no_standby_has_is_neither_acknowledged_nor_there_to_be_read(
+    primary: OwnPostgres, alone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "COMMIT_SECONDS", 1.0)
+    monkeypatch.setitem(postgres_session.SESSION, "lock_timeout", "500ms")
+    async with open_store(alone) as store, asyncio.timeout(SLOW):
+        await ask(primary.url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        await ask(primary.url, "SELECT pg_reload_conf()")
+        written = 0
+        unknown: OutcomeUnknown | None = None
+        while unknown is None:  # until the server has read that
+            try:
+                await store.write([create(f"n{written}")])
+                written += 1
+            except OutcomeUnknown as error:
+                unknown = error
+        with pytest.raises(StoreUnavailable):
+            await store.write([create("behind-it")])
+
+        assert await rows(alone) == written
+        await ask(primary.url, "ALTER SYSTEM RESET synchronous_standby_names")
+        await ask(primary.url, "SELECT pg_reload_conf()")
+        await when_it_answers(lambda: store.write([create("last")]))
+        assert [entry.rv for entry in store.snapshot(RESOURCE)] == [written + 2, *range(1, written + 2)]
 
 
 async def test_a_standby_is_not_written_to_nor_read_nor_migrated(standby: Standby, alone: str, url: str) -> None:

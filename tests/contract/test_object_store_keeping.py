@@ -185,9 +185,9 @@ class TestOutbox:
         await store.write([], [OutboxChange("ns/repo", "rev", drop=True)])
         assert await store.outbox.parcels() == []
 
-    async def test_a_repository_takes_its_parcels_with_it(self, store: WatchedStore) -> None:
+    async def test_parcels_of_one_repository_go_without_those_of_others(self, store: WatchedStore) -> None:
         await store.write([], [OutboxChange(f"ns/{name}", "rev", [self.BLOB]) for name in ("a", "b")])
-        await store.outbox.drop_repository("ns/a")
+        await store.write([], [OutboxChange("ns/a", name, drop=True) for name in ("", "rev")])
 
         assert [parcel.repository for parcel in await store.outbox.parcels()] == ["ns/b"]
 

@@ -1,0 +1,97 @@
+"""What a database, its network or another server may do to a replica without telling it: nothing is lost, told twice, or waited for long."""
+
+import asyncio
+
+import pytest
+from embedded_postgres import ask, new_postgres, stopped
+from object_store_cases import RESOURCE, SECRETS, create, key, open_store, take
+
+from storage.interfaces import OutcomeUnknown, StoreUnavailable
+from storage.sealing import Sealer
+from storage.sql import postgres
+from storage.sql.postgres import PostgresDatabase
+
+SLOW = 90.0
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def url(postgres_server: str) -> str:
+    return new_postgres(postgres_server)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_replicas_agree_whatever_isolation_a_database_has_by_default(url: str, level: str) -> None:
+    name = url.partition("?")[0].rpartition("/")[2]
+    await ask(url, f"ALTER DATABASE {name} SET default_transaction_isolation = '{level}'")
+    async with open_store(url) as one, open_store(url) as two:
+        both = (one, two)
+        written = await asyncio.gather(
+            *[store.write([create(f"n{n}-{store is one}")]) for n in range(20) for store in both]
+        )
+
+        assert sorted(entry.rv for (entry,) in written) == list(range(1, 41))
+
+
+async def test_a_listener_whose_server_went_silent_is_replaced(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "PROVE_SECONDS", 0.2)
+    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 1.0)
+    database = PostgresDatabase(url)
+    heard = asyncio.Event()
+    await database.open(heard.set)
+    try:
+        silent = database._listener
+        heard.clear()
+        with stopped(silent.get_server_pid()):
+            async with asyncio.timeout(SLOW):
+                await heard.wait()  # told to look for what was committed while nobody listened
+            assert database._listener is not silent
+    finally:
+        await database.close()
+
+
+async def test_a_write_does_not_wait_for_ever_behind_others_of_its_process(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "WRITE_TURN_SECONDS", 0.2)
+    async with open_store(url) as store:
+        database = store.outbox
+        assert isinstance(database, PostgresDatabase)
+        async with asyncio.timeout(SLOW), database._transaction():
+            with pytest.raises(StoreUnavailable):
+                await store.write([create("a")])
+        (a,) = await store.write([create("a")])
+
+        assert a.rv == 1
+
+
+async def test_what_is_written_is_not_written_again_because_it_cannot_be_shown(url: str) -> None:
+    async with (
+        open_store(url, sealer=Sealer(b"a" * 32)) as one,
+        open_store(url, sealer=Sealer(b"b" * 32)) as other_key,
+    ):
+        await one.write([create("secret", resource=SECRETS)])
+        # The first goes alone, the others together, behind a row that this replica cannot read.
+        writes = [other_key.write([create(name)]) for name in ("a", "b", "c")]
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+
+        assert {type(outcome) for outcome in outcomes} == {OutcomeUnknown}
+        assert await ask(url, "SELECT count(*) FROM k_log") == 4
+
+
+async def test_a_database_that_takes_a_right_away_is_away(url: str) -> None:
+    async with open_store(url) as store:
+        await store.write([create("a")])
+        await ask(
+            url,
+            "CREATE FUNCTION refuse() RETURNS trigger AS 'BEGIN RAISE insufficient_privilege; END' LANGUAGE plpgsql",
+        )
+        await ask(url, "CREATE TRIGGER refuse BEFORE INSERT ON k_log EXECUTE FUNCTION refuse()")
+        with pytest.raises(StoreUnavailable):
+            await store.write([create("b")])
+        await ask(url, "DROP TRIGGER refuse ON k_log")
+        (b,) = await store.write([create("b")])
+
+        assert b.rv == 2
+        _, watch = store.watch(RESOURCE, namespace=None, after=0)
+        assert [event.entry.key for event in await take(watch, 2)] == [key("a"), key("b")]
