@@ -262,7 +262,6 @@ def test_the_old_server_finds_in_git_what_was_done_meanwhile(
     with closing(adopted.client(NAMESPACE)) as porch:
         work_on(porch)
         files = accepted(porch.resources("edge.drawn.v1"))["spec"]["resources"]
-    ours = kubectl.json("get", "packagerevisions")["items"]
     environment = {"PORCH_DATABASE_URL": database, "KUBECONFIG": str(adopted.kubeconfig)}
 
     def type_from_guide(block: str) -> None:
@@ -270,6 +269,7 @@ def test_the_old_server_finds_in_git_what_was_done_meanwhile(
         assert done.returncode == 0, done.stdout + done.stderr
 
     type_from_guide("way-back")
+    ours = kubectl.json("get", "packagerevisions")["items"]
     adopted.stop()
     adopted.unregister()  # as helm uninstall does
 
