@@ -7,6 +7,7 @@ from pathlib import Path
 
 from controllers_process import ControllersProcess
 from eventually import eventually
+from logged_lines import logged_lines
 from variant_place import GATE, SET_LABELS, Place, condition_of, downstream, variant
 
 from apiserver.auth.issuing import user_kubeconfig
@@ -40,7 +41,7 @@ class Contender(ControllersProcess):
 
     def said(self, what: str) -> int:
         """Count the lines of its log with this message."""
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        lines = logged_lines(self.log)
         return sum(json.loads(line).get("event") == what for line in lines if line.startswith("{"))
 
 

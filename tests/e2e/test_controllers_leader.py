@@ -26,6 +26,7 @@ from contender import (
 )
 from eventually import eventually
 from git_server import GitServer
+from logged_lines import logged_lines
 from porch_client import CONFIG
 from porch_process import PorchProcess
 from variant_place import (
@@ -102,7 +103,7 @@ def begin_work(place: Place, drafts: int) -> None:
 def writes_of(place: Place, user: str) -> list[tuple[str, str, str]]:
     """Return verb, resource and name of each write that a user was granted, in order."""
     log = place.server.data.parent / "audit.log"
-    recorded = [json.loads(line) for line in log.read_text().splitlines()]
+    recorded = [json.loads(line) for line in logged_lines(log)]
     return [
         (event["verb"], event["objectRef"]["resource"], event["objectRef"].get("name", ""))
         for event in recorded
@@ -245,9 +246,7 @@ def writes_without_lease(place: Place, user: str, since: float) -> list[str]:
     On a busy machine the other may have been too slow to renew it. A Lease that somebody else holds refuses the write.
     """
     log = place.server.data.parent / "audit.log"
-    answered = (
-        event for event in map(json.loads, log.read_text().splitlines()) if event["stage"] == "ResponseComplete"
-    )
+    answered = (event for event in map(json.loads, logged_lines(log)) if event["stage"] == "ResponseComplete")
     found = []
     for event in sorted((event for event in answered if is_granted_write(event, user)), key=received):
         if received(event) <= since:

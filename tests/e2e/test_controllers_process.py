@@ -18,6 +18,7 @@ from controllers_process import ROOT, ControllersProcess
 from eventually import eventually
 from git_server import GitServer
 from kubectl import Kubectl
+from logged_lines import logged_lines
 from porch_process import PorchProcess
 from variant_place import GATE, SET_LABELS, Place, condition_of, downstream, new_place, variant, with_blueprint
 
@@ -83,8 +84,7 @@ def is_alive(pid: int) -> bool:
 
 def lines(log: Path, since: int = 0) -> list[Json]:
     """Return the JSON lines that were logged after ``since`` bytes."""
-    text = log.read_bytes()[since:].decode()
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in logged_lines(log, since) if line.startswith("{")]
 
 
 def said(log: Path, what: str, since: int = 0) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 from git_server import GitServer, create_repository, git_server
+from logged_lines import logged_lines
 from manifests import namespace_object, repository
 from porch_client import PorchClient
 from porch_process import PorchProcess
@@ -109,8 +110,7 @@ def life(porch: PorchClient, package: str, repository: str = "repo") -> str:
 
 
 def log_lines(server: PorchProcess) -> list[dict[str, Any]]:
-    lines = [line for line in server.log.read_text().splitlines() if line.startswith("{")]
-    return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in logged_lines(server.log) if line.startswith("{")]
 
 
 def ancestors(spans: list[SeenSpan], span: SeenSpan) -> list[str]:
