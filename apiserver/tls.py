@@ -53,8 +53,8 @@ def tls_context(files: ServingFiles, trusted: str | None = None) -> ssl.SSLConte
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     # Also while nobody is trusted: whether to ask is decided by the listener's first context, and never again.
     context.verify_mode = ssl.CERT_OPTIONAL
-    # No session is taken up again: its client's certificate would not be verified anew, also after its authority has gone, and those
-    # between the two would be missing.
+    # No tickets: a session that is taken up by one has lost the certificates between a client's and its authority, and is never
+    # verified anew, also after that authority has gone. Those of TLS 1.2 that we keep ourselves are whole, and end after two hours.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])

@@ -59,7 +59,7 @@ class Running:
         reader, writer = await self.connect(context or self.context())
         writer.write(request)
         await writer.drain()
-        answer = await asyncio.wait_for(reader.read(), 5)
+        answer = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         if not answer:
             raise ConnectionResetError("hung up without an answer")
@@ -85,12 +85,12 @@ async def running(data: Path, **settings: Any) -> AsyncIterator[Running]:
             announce=lambda port, files: started.set_result(Running(port, files)),
         )
     )
-    await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED, timeout=10)
+    await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED, timeout=60)
     try:
         yield started.result()
     finally:
         shutdown.set()
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -130,19 +130,20 @@ async def test_every_request_of_a_connection_has_its_user(server: Running, tmp_p
     assert users == ["alice"] * 3
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_a_resumed_session_keeps_its_certificate(
-    server: Running, tmp_path: Path, version: ssl.TLSVersion
+@pytest.mark.parametrize(("version", "is_resumed"), [(ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, False)])
+async def test_a_client_that_comes_back_is_who_it_was(
+    server: Running, tmp_path: Path, version: ssl.TLSVersion, is_resumed: bool
 ) -> None:
+    """A session that is taken up again has its certificate; there are tickets for none (ADR 0011)."""
     pair = issue_client(load_authority(server.files), "alice")
     context = server.context(pair, tmp_path)
     context.minimum_version = context.maximum_version = version
 
-    first, resumed = await asyncio.to_thread(_two_requests, server.port, context)
+    first, again = await asyncio.to_thread(_two_requests, server.port, context)
 
     assert not first[0]
-    assert resumed[0]
-    assert json.loads(resumed[1])["user"][0] == "alice"
+    assert again[0] is is_resumed
+    assert json.loads(again[1])["user"][0] == "alice"
 
 
 def _two_requests(port: int, context: ssl.SSLContext) -> list[tuple[bool | None, bytes]]:
@@ -152,7 +153,7 @@ def _two_requests(port: int, context: ssl.SSLContext) -> list[tuple[bool | None,
     session = None
     for _ in range(2):
         with (
-            socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+            socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
             context.wrap_socket(plain, server_hostname="localhost", session=session) as connection,
         ):
             connection.sendall(get())
@@ -198,8 +199,8 @@ async def test_tls_below_1_2_is_refused(server: Running) -> None:
         pytest.param(get("x: " + "a" * 66_000), 431, id="66-KB-field"),
         pytest.param(get("x: " + "a" * 3_000_000), 431, id="3-MB-field"),
         pytest.param(get(*[f"x-{n}: " + "a" * 1000 for n in range(70)]), 431, id="70-fields-of-1-KB"),
-        pytest.param(get(*[f"x-{n}: y" for n in range(250)]), 200, id="250-fields-served"),
-        pytest.param(get(*[f"x-{n}: y" for n in range(257)]), 431, id="257-fields"),
+        pytest.param(get(*[f"x-{n}: y" for n in range(1000)]), 200, id="1000-fields-served"),
+        pytest.param(get(*[f"x-{n}: y" for n in range(1025)]), 431, id="1025-fields"),
         pytest.param(get(target="/whoami?" + "q" * 66_000), 431, id="66-KB-target"),
         pytest.param(b"NONSENSE\r\n\r\n", 400, id="not-http"),
     ],
@@ -263,7 +264,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(
         reader, writer = await server.connect(server.context())
         writer.write(sent)
 
-        answer = await asyncio.wait_for(reader.read(), 2)
+        answer = await asyncio.wait_for(reader.read(), 60)
 
         assert answer == b""
         writer.close()
@@ -272,14 +273,14 @@ async def test_a_head_that_does_not_come_is_not_waited_for(
 async def test_a_connection_that_answers_is_not_closed_by_the_head_timer(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with head_timeout(0.2, monkeypatch):
+    with head_timeout(1.5, monkeypatch):
         reader, writer = await server.connect(server.context())
         for _ in range(2):
             writer.write(b"GET /whoami HTTP/1.1\r\nhost: x\r\n\r\n")
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 2)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
             length = next(int(line.split(b":")[1]) for line in head.splitlines() if line.startswith(b"content-length"))
             await reader.readexactly(length)
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(2)
 
         assert head.startswith(b"HTTP/1.1 200")
         writer.close()
@@ -292,7 +293,7 @@ async def test_an_old_connection_is_closed_with_its_next_answer(
     reader, writer = await server.connect(server.context())
     writer.write(b"GET /whoami HTTP/1.1\r\nhost: x\r\n\r\n")
 
-    answer = await asyncio.wait_for(reader.read(), 5)  # until the server closes
+    answer = await asyncio.wait_for(reader.read(), 60)  # until the server closes
 
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"\r\nconnection: close\r\n" in answer
