@@ -92,6 +92,8 @@ async def connect(
         except AWAY as error:
             problem = error
             continue
+        except (ValueError, OverflowError):
+            raise _unreadable() from None
         try:
             if judge is not None:
                 await judge(session)
@@ -106,7 +108,26 @@ async def connect(
 
 
 def each_host(url: str) -> list[str]:
-    """Return one URL for each host that a URL names, in its order. The driver itself would wait for all with one deadline."""
+    """Return one URL for each host that a URL names, in its order. The driver itself would wait for all with one deadline.
+
+    Raises:
+        StoreUnavailable: it is no URL.
+    """
+    try:
+        return _each_host(url)
+    except ValueError:
+        raise _unreadable() from None
+
+
+def _unreadable() -> StoreUnavailable:
+    """Say that a URL cannot be read without quoting any part of it: what looks like a port or a query may be the password."""
+    return StoreUnavailable(
+        "the URL of the PostgreSQL database cannot be read; its form is postgresql://USER:PASSWORD@HOST:PORT/NAME, and "
+        "characters such as / ? # @ : % in the user's name and password have to be percent-encoded"
+    )
+
+
+def _each_host(url: str) -> list[str]:
     parts = urllib.parse.urlsplit(url)
     user, at, hosts = parts.netloc.rpartition("@")
     if "," in hosts:

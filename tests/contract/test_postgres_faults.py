@@ -1,6 +1,7 @@
 """What a database, its network or another server may do to a replica without telling it: nothing is lost, told twice, or waited for long."""
 
 import asyncio
+import traceback
 
 import pytest
 from embedded_postgres import ask, new_postgres, stopped
@@ -9,6 +10,7 @@ from object_store_cases import RESOURCE, SECRETS, create, key, open_store, take
 from storage.interfaces import OutcomeUnknown, StoreUnavailable
 from storage.sealing import Sealer
 from storage.sql import postgres
+from storage.sql.migrate import current_revision
 from storage.sql.postgres import PostgresDatabase
 
 SLOW = 90.0
@@ -77,6 +79,25 @@ async def test_what_is_written_is_not_written_again_because_it_cannot_be_shown(u
 
         assert {type(outcome) for outcome in outcomes} == {OutcomeUnknown}
         assert await ask(url, "SELECT count(*) FROM k_log") == 4
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hidden/x@127.0.0.1:1/porch",
+        "postgresql://me:hidden#x@127.0.0.1:1/porch",
+        "postgresql://me:hidden?x@127.0.0.1:1,2/porch",
+        "postgresql://me:hidden?x@one,two/porch",
+        "postgresql://me:hidden@[::1/porch",
+        "postgresql://me:x@127.0.0.1:hidden/porch",
+        "postgresql://me:hidden@127.0.0.1:99999/porch",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_not_told(url: str) -> None:
+    with pytest.raises(StoreUnavailable, match="percent-encoded") as caught:
+        current_revision(url)
+
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_database_that_takes_a_right_away_is_away(url: str) -> None:
