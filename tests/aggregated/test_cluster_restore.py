@@ -115,7 +115,10 @@ def test_clients_and_controllers_go_on_after_a_restore_and_git_tells_what_came_a
     refused = kubectl("replace", "-f", "-", stdin=newer)
     assert refused.returncode == 1
     assert "Conflict" in refused.stderr or "has been modified" in refused.stderr, refused.stderr
-    kubectl.ok("label", "packagerevision", early, "of=now", "--overwrite")
+    applied = {name: newer[name] for name in ("apiVersion", "kind")} | {
+        "metadata": {"name": early, "labels": {"of": "now"}}
+    }
+    kubectl.ok("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=applied)
     again = kubectl.json("get", "packagerevision", early)["metadata"]
     assert int(again["resourceVersion"]) > int(seen["resourceVersion"]) + 999_000_000
 
