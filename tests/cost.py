@@ -4,25 +4,43 @@ For tests that tell linear work from worse: compare what ten times as much costs
 """
 
 import gc
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 
-def processor_seconds(work: Callable[[], object], times: int = 3) -> float:
-    """Return the least processor time of this thread that some runs of ``work`` took, in seconds.
+@dataclass
+class Cost:
+    """Processor seconds of one thread; known when the work has been done."""
+
+    seconds: float = math.inf
+
+
+@contextmanager
+def metered() -> Iterator[Cost]:
+    """Measure what the block costs its thread.
 
     Other threads do not count, and neither does the collector: after ten thousand tests it takes longer than what is measured.
     """
-    collecting = gc.isenabled()
+    cost, collecting = Cost(), gc.isenabled()
     gc.disable()
+    started = time.thread_time()
     try:
-        return min(_once(work) for _ in range(times))
+        yield cost
     finally:
+        cost.seconds = time.thread_time() - started
         if collecting:
             gc.enable()
 
 
+def processor_seconds(work: Callable[[], object], times: int = 3) -> float:
+    """Return the least that some runs of ``work`` cost, in seconds, as :func:`metered` measures them."""
+    return min(_once(work) for _ in range(times))
+
+
 def _once(work: Callable[[], object]) -> float:
-    started = time.thread_time()
-    work()
-    return time.thread_time() - started
+    with metered() as cost:
+        work()
+    return cost.seconds

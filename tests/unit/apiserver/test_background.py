@@ -32,7 +32,7 @@ async def test_work_that_fails_or_ends_is_told_and_begun_again_and_the_other_wor
         await asyncio.sleep(3600)
 
     with capture_logs() as lines:
-        async with background([trips, goes_on]), asyncio.timeout(10):
+        async with background([trips, goes_on]), asyncio.timeout(60):
             await done.wait()
 
     assert begun.count("goes on") == 1

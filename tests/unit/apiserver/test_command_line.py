@@ -40,7 +40,7 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
 
         # A process of its own, because serving takes over logging and signals.
         command = [sys.executable, "-m", "apiserver", "serve", "--data", str(tmp_path / "data"), "--port", str(port)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
     assert result.returncode == EXIT_REFUSED
     assert result.stderr.strip().splitlines()[-1].startswith(f"porch: cannot listen on 127.0.0.1 port {port}")
@@ -70,7 +70,7 @@ def test_a_server_without_its_cluster_says_what_to_name(tmp_path: Path) -> None:
     # A process of its own, because serving takes over logging and signals.
     command = [sys.executable, "-m", "apiserver", "serve", "--aggregated", "--kubeconfig", str(nowhere)]
     result = subprocess.run(
-        [*command, "--data", str(tmp_path / "data")], capture_output=True, text=True, timeout=60, check=False
+        [*command, "--data", str(tmp_path / "data")], capture_output=True, text=True, timeout=100, check=False
     )
 
     assert result.returncode == EXIT_REFUSED

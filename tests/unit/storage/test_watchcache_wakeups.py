@@ -2,6 +2,8 @@
 
 import asyncio
 
+from variant_model.virtual_time import VirtualTimeLoop
+
 from storage.interfaces import Entry, Event, EventType, Index, ObjectKey, Op
 from storage.watchcache.cache import ResourceCache
 from storage.watchcache.compactor import target_of
@@ -40,13 +42,23 @@ async def test_a_hundred_watchers_get_the_same_event_objects_from_one_flush() ->
     waiting = [asyncio.create_task(anext(aiter(watch))) for watch in watches]
     await asyncio.sleep(0)
     scene.publish(1)
-    batches = await asyncio.wait_for(asyncio.gather(*waiting), 1)
+    batches = await asyncio.wait_for(asyncio.gather(*waiting), 60)
 
     assert all(batch[0] is batches[0][0] for batch in batches)
     assert batches[0][0].type is EventType.ADDED
 
 
-async def test_flushes_to_many_watchers_are_spaced_but_never_far() -> None:
+def test_flushes_to_many_watchers_are_spaced_but_never_far() -> None:
+    """By a clock that stands still while anybody works: how busy the machine is does not count."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        delays = runner.run(delays_of_flushes())
+
+    assert len(delays) == 5000
+    assert max(delays) < 0.1
+
+
+async def delays_of_flushes() -> list[float]:
+    """Return the seconds from each of 50 writes to each of 100 watchers."""
     scene = Scene()
     loop = asyncio.get_running_loop()
     delays: list[float] = []
@@ -66,10 +78,8 @@ async def test_flushes_to_many_watchers_are_spaced_but_never_far() -> None:
         published[rv] = loop.time()
         scene.publish(rv)
         await asyncio.sleep(0.002)
-    await asyncio.wait_for(asyncio.gather(*readers), 5)
-
-    assert len(delays) == 5000
-    assert sorted(delays)[4900] < 0.1
+    await asyncio.gather(*readers)
+    return delays
 
 
 async def test_a_parked_watch_is_complete_up_to_the_stores_revision_until_an_event_is_due() -> None:

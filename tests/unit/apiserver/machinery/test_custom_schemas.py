@@ -2,10 +2,10 @@
 
 import copy
 import json
-import time
 from typing import Any
 
 import pytest
+from cost import metered
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -194,22 +194,21 @@ def test_a_hostile_definition_gets_a_bounded_answer() -> None:
 
 def test_a_pattern_that_explodes_elsewhere_takes_no_time() -> None:
     schema = compiled({"type": "string", "pattern": "^(a+)+$"})
-    started = time.monotonic()
+    with metered() as cost:
+        assert len(schema.validate(resource("a" * 50_000 + "!"))) == 1
 
-    assert len(schema.validate(resource("a" * 50_000 + "!"))) == 1
-    assert time.monotonic() - started < 1
+    assert cost.seconds < 1
 
 
 def test_rules_that_would_run_for_minutes_are_stopped() -> None:
     rule = {"rule": "self.all(x, self.all(y, self.all(z, x + y + z >= 0)))"}
     schema = compiled({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [rule]})
-    started = time.monotonic()
-
-    causes = schema.validate(resource(list(range(300))))
+    with metered() as cost:
+        causes = schema.validate(resource(list(range(300))))
 
     assert [cause.field for cause in causes] == ["spec"]
     assert "actual cost limit exceeded" in causes[0].message
-    assert time.monotonic() - started < 10
+    assert cost.seconds < 10
 
 
 @pytest.mark.parametrize(

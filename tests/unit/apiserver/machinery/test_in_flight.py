@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from cost import metered
 
 from apiserver.machinery.in_flight import InFlight, Limits
 from apiserver.machinery.request import RequestInfo, request_info
@@ -105,7 +106,7 @@ async def test_a_wait_that_takes_too_long_is_refused_with_retry_after() -> None:
 
 
 async def test_a_full_queue_refuses_at_once_and_no_user_fills_it_alone() -> None:
-    in_flight = InFlight(Limits(reads=4, wait_seconds=5))
+    in_flight = InFlight(Limits(reads=4, wait_seconds=60))
     await held(in_flight, ALICE, ALICE, BOB, BOB)
     await held(in_flight, ALICE, ALICE)
     begun = time.monotonic()
@@ -113,7 +114,7 @@ async def test_a_full_queue_refuses_at_once_and_no_user_fills_it_alone() -> None
     with pytest.raises(TooManyRequests):
         async with in_flight.turn(ALICE, READ):
             pytest.fail("the queue is full for alice")
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 20
     await held(in_flight, BOB, CAROL)
     assert running(in_flight) == (4, 4, 1)
 
@@ -170,7 +171,7 @@ async def test_a_place_handed_over_to_a_request_that_is_cancelled_goes_on_to_the
         await asyncio.sleep(0)
     cancelled.task.cancel()
     await asyncio.gather(cancelled.task, return_exceptions=True)
-    await asyncio.wait_for(following.entered.wait(), 1)
+    await asyncio.wait_for(following.entered.wait(), 60)
 
     assert running(in_flight) == (2, 0, 0)
     await following.finish()
@@ -180,10 +181,10 @@ async def test_an_unsaturated_server_pays_next_to_nothing() -> None:
     in_flight = InFlight()
     best = 1.0
     for _ in range(5):
-        begun = time.perf_counter()
-        for _ in range(2000):
-            async with in_flight.turn(ALICE, READ):
-                pass
-        best = min(best, (time.perf_counter() - begun) / 2000)
+        with metered() as cost:
+            for _ in range(2000):
+                async with in_flight.turn(ALICE, READ):
+                    pass
+        best = min(best, cost.seconds / 2000)
 
     assert best < 10 * MICROSECOND, "about 2 µs on an idle machine"

@@ -67,7 +67,7 @@ def busy(metrics: ControllerMetrics) -> float | None:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not done():
             await asyncio.sleep(0.005)
 

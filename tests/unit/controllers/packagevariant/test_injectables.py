@@ -146,7 +146,7 @@ class Rig:
         return woken
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not done():
                 await asyncio.sleep(0.001)
 

@@ -59,7 +59,7 @@ async def test_a_waiting_get_wakes_for_a_key_added_later() -> None:
     await asyncio.sleep(0)
     queue.add(A)
 
-    assert await asyncio.wait_for(getting, 1) == A
+    assert await asyncio.wait_for(getting, 60) == A
 
 
 async def test_a_get_that_was_cancelled_takes_no_key_with_it() -> None:
@@ -71,7 +71,7 @@ async def test_a_get_that_was_cancelled_takes_no_key_with_it() -> None:
     await asyncio.gather(getting, return_exceptions=True)
 
     assert getting.cancelled()
-    assert await asyncio.wait_for(queue.get(), 1) == A
+    assert await asyncio.wait_for(queue.get(), 60) == A
 
 
 async def test_an_edit_goes_before_a_change_before_a_resync() -> None:
@@ -125,7 +125,7 @@ async def test_of_two_delays_the_earlier_wins_with_the_more_urgent_priority() ->
     queue.add_after(A, 30, Priority.USER)
     queue.add_after(A, 0.02, Priority.RESYNC)
     queue.add_after(A, 60, Priority.RESYNC)
-    await asyncio.wait_for(queue.get(), 1)
+    await asyncio.wait_for(queue.get(), 60)
     queue.done(A)
     await asyncio.sleep(0.03)
 
@@ -158,7 +158,7 @@ async def test_forget_begins_anew_and_drops_the_retry_but_no_other_delay() -> No
     queue = WorkQueue()
     for _ in range(4):
         queue.add_limited(A)
-    queue.add_after(A, 0.4)
+    queue.add_after(A, 2)
     queue.forget(A)
     await asyncio.sleep(0.1)
     assert queue.depth == 0
@@ -166,7 +166,7 @@ async def test_forget_begins_anew_and_drops_the_retry_but_no_other_delay() -> No
     queue.add_limited(A)
     await asyncio.sleep(0.02)
     assert await taken(queue) == [A]
-    key = await asyncio.wait_for(queue.get(), 5)
+    key = await asyncio.wait_for(queue.get(), 60)
 
     assert key == A
 
@@ -221,7 +221,7 @@ async def _obeys(steps: list[tuple[str, Key, Priority]]) -> None:
     owed: set[Key] = set()
 
     async def take() -> None:
-        key = await asyncio.wait_for(queue.get(), 1)
+        key = await asyncio.wait_for(queue.get(), 60)
         assert key not in held
         held.add(key)
         owed.discard(key)

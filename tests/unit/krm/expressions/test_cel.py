@@ -1,9 +1,9 @@
 """CEL: what celpy gets wrong is right here, what cannot be is refused beforehand, and nothing runs without bound."""
 
-import time
 from typing import Any
 
 import pytest
+from cost import metered
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,19 +154,17 @@ BOMBS = {
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
 def test_a_bomb_is_stopped_within_a_second_or_two(text: str) -> None:
     variables = {"l": list(range(50)), "text": "a" * 10_000}
-    started = time.monotonic()
-
-    with pytest.raises(CelError):
+    with metered() as cost, pytest.raises(CelError):
         compile_expression(text, variables).evaluate(variables)
 
-    assert time.monotonic() - started < 5
+    assert cost.seconds < 5
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    started = time.monotonic()
+    with metered() as cost:
+        assert value_of("subject.matches('(a+)+$')", subject="a" * 5000 + "b") is False
 
-    assert value_of("subject.matches('(a+)+$')", subject="a" * 5000 + "b") is False
-    assert time.monotonic() - started < 1
+    assert cost.seconds < 1
 
 
 @pytest.mark.parametrize(

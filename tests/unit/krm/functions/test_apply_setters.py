@@ -1,6 +1,5 @@
-import time
-
 import pytest
+from cost import metered
 from function_run import config_of, failure, inline_config, messages, resources_of, run_function, text_after
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,12 +92,10 @@ def test_a_value_may_name_a_later_setter() -> None:
 
 def test_setters_that_blow_up_are_refused_in_no_time() -> None:
     values = {f"s{n:03}": f"${{s{n + 1:03}}}" * 10 for n in range(100)}
-    began = time.perf_counter()
-
-    with pytest.raises(SetterError, match="longer than"):
+    with metered() as cost, pytest.raises(SetterError, match="longer than"):
         filled("${s000}", values, "")
 
-    assert time.perf_counter() - began < 1
+    assert cost.seconds < 1
 
 
 def test_any_object_with_data_configures_and_kptfiles_are_set_too() -> None:
@@ -208,28 +205,25 @@ def test_quoted_values_read_back_as_they_were_given(value: str, old: str) -> Non
 
 def test_many_setters_in_many_fields_take_linear_time() -> None:
     text = HEAD + "l:\n" + "".join(f"- v{n} # kpt-set: ${{s{n}}}\n" for n in range(5000))
-    began = time.perf_counter()
-
-    changed = text_after("apply-setters", text, inline_config({f"s{n}": f"w{n}" for n in range(5000)}))
+    with metered() as cost:
+        changed = text_after("apply-setters", text, inline_config({f"s{n}": f"w{n}" for n in range(5000)}))
 
     assert changed == text.replace("- v", "- w")
-    assert time.perf_counter() - began < 3
+    assert cost.seconds < 3
 
 
 def test_many_list_setters_in_one_document_take_linear_time() -> None:
     text = HEAD + "".join(f"f{n}: [a, b] # kpt-set: ${{v}}\n" for n in range(3000))
-    began = time.perf_counter()
-
-    changed = text_after("apply-setters", text, inline_config({"v": "[c]"}))
+    with metered() as cost:
+        changed = text_after("apply-setters", text, inline_config({"v": "[c]"}))
 
     assert changed == HEAD + "".join(f"f{n}: # kpt-set: ${{v}}\n- c\n" for n in range(3000))
-    assert time.perf_counter() - began < 10
+    assert cost.seconds < 10
 
 
 @pytest.mark.parametrize("pattern", ["${" * 200_000, "${v}" + "${" * 200_000, "}" * 200_000])
 def test_hostile_patterns_take_linear_time(pattern: str) -> None:
-    began = time.perf_counter()
+    with metered() as cost:
+        run_function("apply-setters", resources_of(f"{HEAD}a: x # kpt-set: {pattern}\n"), inline_config({"v": "y"}))
 
-    run_function("apply-setters", resources_of(f"{HEAD}a: x # kpt-set: {pattern}\n"), inline_config({"v": "y"}))
-
-    assert time.perf_counter() - began < 2
+    assert cost.seconds < 2

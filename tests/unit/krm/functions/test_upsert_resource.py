@@ -1,6 +1,5 @@
-import time
-
 import pytest
+from cost import metered
 from function_run import config_of, failure, inline_config, resources_of, run_function
 
 from krm.functions.builtins import BuiltinRunner
@@ -175,9 +174,8 @@ def test_a_long_list_takes_linear_time() -> None:
     )
     config = config_of(f"apiVersion: v1\nkind: List\nmetadata: {{name: l}}\nitems:\n{entries}")
     items = resources_of("---\n".join(services))
-    started = time.perf_counter()
-
-    result = run_function(IMAGE, items, config)
+    with metered() as cost:
+        result = run_function(IMAGE, items, config)
 
     assert len(result.items) == 1500
-    assert time.perf_counter() - started < 1
+    assert cost.seconds < 1

@@ -1,6 +1,5 @@
-import time
-
 import pytest
+from cost import metered
 
 from krm.package.krmignore import KrmIgnore
 
@@ -43,7 +42,7 @@ def test_rules_say_what_is_ignored(rules: str, path: str, ignored: bool) -> None
 
 def test_many_rules_and_paths_take_no_time_together() -> None:
     rules = KrmIgnore("\n".join("*a" * 30 + f"{n}.yaml" for n in range(1000)))
-    started = time.process_time()
+    with metered() as cost:
+        assert not any(rules.ignores(f"{'a' * 60}/{n}.json") for n in range(2000))
 
-    assert not any(rules.ignores(f"{'a' * 60}/{n}.json") for n in range(2000))
-    assert time.process_time() - started < 5
+    assert cost.seconds < 5
