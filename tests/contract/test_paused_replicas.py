@@ -234,6 +234,7 @@ async def test_what_another_has_published_it_does_not_publish_again(
     pause = PausedPush(paused, draft.name)
     await pause.past_its_lease()
 
+    await asyncio.sleep(1)  # commits tell seconds: within one, both would make the very same publish, and both be right
     await other.engine.approve(draft.name)
     tip = git(remote, "rev-parse", "main")
     pause.wake()
