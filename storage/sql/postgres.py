@@ -15,14 +15,15 @@ from typing import Any
 import asyncpg
 import structlog
 
-from storage.interfaces import LogRow, ObjectKey, OutcomeUnknown, StoreUnavailable
-from storage.outbox import GitObject, Parcel
+from storage.interfaces import ObjectKey, OutcomeUnknown, StoreUnavailable
+from storage.outbox import Parcel
 from storage.sql import rows
-from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
+from storage.sql.log import LogDatabase, Marks, Outcome, Transaction
 from storage.sql.planning import NEVER, Head, Plan, keys_of, outbox_steps, plan
 from storage.sql.postgres_lineage import Lineage
 from storage.sql.postgres_session import CONNECT_SECONDS, Connect, close_quietly, connect, each_host, unavailable
 from storage.sql.postgres_turns import LEASE_SECONDS, PostgresTurns
+from storage.sql.reads import LogReads
 from storage.sql.statements import (
     CHANNEL,
     WRITE_LOCK,
@@ -63,16 +64,16 @@ def postgres_database(url: str, *, readers: int = READERS, lease_seconds: float 
     return PostgresDatabase(url, readers, lease_seconds)
 
 
-class PostgresDatabase:
+class PostgresDatabase(LogReads):
     """A :class:`LogDatabase` in PostgreSQL: one connection writes, one listens, one holds turns, a pool reads."""
 
     def __init__(self, url: str, readers: int = READERS, lease_seconds: float = LEASE_SECONDS) -> None:
+        super().__init__(postgres_statements())
         self._connect: Connect = partial(connect, url, judge=self._judge)
         self._lineage = Lineage()
         self._readers = readers
         self._acquire_seconds = CONNECT_SECONDS * len(each_host(url))
         self._turns = PostgresTurns(self._connect_for_turns, lease_seconds)
-        self._sql = postgres_statements()
         self._pool: Any = None
         self._writer: Any = None
         self._writer_pid = 0
@@ -147,48 +148,6 @@ class PostgresDatabase:
             raise
         self._lineage.saw(head)
         return Marks(head, compacted, incarnation)
-
-    async def changes(self, after: int, limit: int) -> Sequence[LogRow]:
-        """Return rows beyond a revision."""
-        found = await self._select(self._sql.changes, after=after, limit=limit)
-        return [rows.log_row(values) for values in found]
-
-    async def history(self, resource: str | None, after: int, upto: int, limit: int) -> Sequence[Change]:
-        """Return rows in a range of revisions with what they superseded."""
-        if resource is None:
-            found = await self._select(self._sql.history, after=after, upto=upto, limit=limit)
-        else:
-            found = await self._select(self._sql.history_of, after=after, upto=upto, limit=limit, gr=resource)
-        return [rows.change(values) for values in found]
-
-    async def state_at(self, query: StateQuery) -> Sequence[LogRow]:
-        """Return the objects in force at a revision."""
-        statement, values = self._sql.state_for(query)
-        return [rows.log_row(found) for found in await self._select(statement, **values)]
-
-    async def parcels(self, repository: str | None = None) -> Sequence[Parcel]:
-        """Return parcels with their objects."""
-        if repository is None:
-            return rows.parcels(await self._select(self._sql.parcels))
-        return rows.parcels(await self._select(self._sql.parcels_of, repository=repository))
-
-    async def heads(self, repository: str) -> Sequence[Parcel]:
-        """Return a repository's parcels without their objects."""
-        return rows.parcels(await self._select(self._sql.heads_of, repository=repository))
-
-    async def parcel(self, repository: str, revision: str) -> Parcel | None:
-        """Return one parcel with its objects."""
-        found = rows.parcels(await self._select(self._sql.parcel, repository=repository, revision=revision))
-        return found[0] if found else None
-
-    async def find_object(self, repository: str, oid: str) -> GitObject | None:
-        """Return one saved object."""
-        found = await self._select(self._sql.find_object, repository=repository, oid=oid)
-        return rows.git_object(found[0]) if found else None
-
-    async def owing(self) -> Sequence[str]:
-        """Return the repositories that have parcels."""
-        return [str(row[0]) for row in await self._select(self._sql.owing)]
 
     def turn(self, key: str) -> TakenTurn:
         """Wait for the turn at ``key``."""

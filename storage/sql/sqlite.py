@@ -17,11 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from storage.interfaces import LogRow, ObjectKey, StoreUnavailable
-from storage.outbox import GitObject, Parcel
+from storage.interfaces import ObjectKey, StoreUnavailable
+from storage.outbox import Parcel
 from storage.sql import rows
-from storage.sql.log import Change, LogDatabase, Marks, Outcome, StateQuery, Transaction
+from storage.sql.log import LogDatabase, Marks, Outcome, Transaction
 from storage.sql.planning import NEVER, Head, keys_of, outbox_steps, plan
+from storage.sql.reads import LogReads
 from storage.sql.statements import Statement, sqlite_statements
 from storage.turns import Claim, Election, TakenTurn, alone, unclaimed, unopposed
 
@@ -69,12 +70,12 @@ def unavailable(which: str = "") -> Iterator[None]:
         raise StoreUnavailable(f"the SQLite database{which} cannot be read: {error}; {remedy}") from error
 
 
-class SqliteDatabase:
+class SqliteDatabase(LogReads):
     """A :class:`LogDatabase` in one file."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(sqlite_statements())
         self._path = path
-        self._sql = sqlite_statements()
         self._writer = _Thread("log-writer", path)
         self._reader = _Thread("log-reader", path)
         self._lock: int | None = None
@@ -106,24 +107,6 @@ class SqliteDatabase:
         """Return the newest and the compacted revision."""
         return await self._reader.run(self._marks)
 
-    async def changes(self, after: int, limit: int) -> Sequence[LogRow]:
-        """Return rows beyond a revision."""
-        found = await self._select(self._sql.changes, after=after, limit=limit)
-        return [rows.log_row(values) for values in found]
-
-    async def history(self, resource: str | None, after: int, upto: int, limit: int) -> Sequence[Change]:
-        """Return rows in a range of revisions with what they superseded."""
-        if resource is None:
-            found = await self._select(self._sql.history, after=after, upto=upto, limit=limit)
-        else:
-            found = await self._select(self._sql.history_of, after=after, upto=upto, limit=limit, gr=resource)
-        return [rows.change(values) for values in found]
-
-    async def state_at(self, query: StateQuery) -> Sequence[LogRow]:
-        """Return the objects in force at a revision."""
-        statement, values = self._sql.state_for(query)
-        return [rows.log_row(found) for found in await self._select(statement, **values)]
-
     async def compact(self, target: int) -> int:
         """Raise the mark, then delete in batches between which writers get their turn."""
         old = (await self.marks()).compacted
@@ -135,30 +118,6 @@ class SqliteDatabase:
             after = await self._writer.run(batch)
         await self._writer.run(lambda connection: connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall())
         return (await self.marks()).compacted
-
-    async def parcels(self, repository: str | None = None) -> Sequence[Parcel]:
-        """Return parcels with their objects."""
-        if repository is None:
-            return rows.parcels(await self._select(self._sql.parcels))
-        return rows.parcels(await self._select(self._sql.parcels_of, repository=repository))
-
-    async def heads(self, repository: str) -> Sequence[Parcel]:
-        """Return a repository's parcels without their objects."""
-        return rows.parcels(await self._select(self._sql.heads_of, repository=repository))
-
-    async def parcel(self, repository: str, revision: str) -> Parcel | None:
-        """Return one parcel with its objects."""
-        found = rows.parcels(await self._select(self._sql.parcel, repository=repository, revision=revision))
-        return found[0] if found else None
-
-    async def find_object(self, repository: str, oid: str) -> GitObject | None:
-        """Return one saved object."""
-        found = await self._select(self._sql.find_object, repository=repository, oid=oid)
-        return rows.git_object(found[0]) if found else None
-
-    async def owing(self) -> Sequence[str]:
-        """Return the repositories that have parcels."""
-        return [str(row[0]) for row in await self._select(self._sql.owing)]
 
     def turn(self, key: str) -> TakenTurn:  # noqa: ARG002 # nobody else wants one
         """Return a turn at once: the file is locked for this process."""
