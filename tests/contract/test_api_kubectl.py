@@ -49,7 +49,7 @@ def kubectl(api: Api) -> Run:
             stderr=asyncio.subprocess.STDOUT,
             env={**os.environ, "KUBECONFIG": "/dev/null"},
         )
-        output, _ = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
+        output, _ = await asyncio.wait_for(process.communicate(stdin.encode()), 90)
         return process.returncode or 0, output.decode()
 
     return run
@@ -109,7 +109,7 @@ async def test_get_follows_pages_and_waits_see_changes(kubectl: Run, api: Api) -
         await api.client.post("/api/v1/namespaces/default/configmaps", json=body)
     paged = await ok(kubectl, "get", "cm", "--chunk-size=7", "--no-headers")
     await ok(kubectl, "apply", "-f", "-", stdin=REPOSITORY)
-    waiting = asyncio.create_task(kubectl("wait", "--for=condition=Ready", "repo/edge", "--timeout=15s"))
+    waiting = asyncio.create_task(kubectl("wait", "--for=condition=Ready", "repo/edge", "--timeout=60s"))
     await asyncio.sleep(1)
     ready = '{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
     await ok(kubectl, "patch", "repo", "edge", "--subresource=status", "--type=merge", "-p", ready)
@@ -119,16 +119,24 @@ async def test_get_follows_pages_and_waits_see_changes(kubectl: Run, api: Api) -
     assert waited[0] == 0, waited[1]
 
 
-async def test_get_watch_prints_every_step(kubectl: Run, api: Api) -> None:
+async def test_get_watch_prints_every_step(kubectl: Run, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, open_watch = asyncio.Event(), api.store.watch
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        opened.set()
+        return open_watch(*arguments, **named)
+
+    monkeypatch.setattr(api.store, "watch", noted)
     watching = asyncio.create_task(
-        kubectl("get", "cm", "--watch-only", "--output-watch-events", "--request-timeout=6s")
+        kubectl("get", "cm", "--watch-only", "--output-watch-events", "--request-timeout=60s")
     )
-    await asyncio.sleep(1.5)
+    await asyncio.wait_for(opened.wait(), 60)
     path = "/api/v1/namespaces/default/configmaps"
     await api.client.post(path, json={"metadata": {"name": "w"}})
     await api.client.put(f"{path}/w", json={"metadata": {"name": "w"}, "data": {"k": "v"}})
     await api.client.delete(f"{path}/w")
-    await asyncio.sleep(0.3)
+    for _ in range(10):  # turns of the loop, in which the events are sent before the watch is ended
+        await asyncio.sleep(0.1)
     api.stopping.set()
     _, output = await watching
 

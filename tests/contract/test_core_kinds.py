@@ -88,7 +88,7 @@ class Kubectl:
 
     async def __call__(self, *arguments: str, stdin: str = "") -> Answer:
         process = await self.start(*arguments)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             out, err = await process.communicate(stdin.encode())
         return Answer(process.returncode or 0, out.decode(), err.decode())
 
@@ -282,7 +282,7 @@ async def test_repositories_have_defaults_columns_status_and_immutable_fields(ku
     moved = await kubectl("patch", "repo", "blueprints", "--type=merge", "-p", '{"spec":{"git":{"branch":"dev"}}}')
     strategic = await kubectl("patch", "repo", "blueprints", "-p", '{"spec":{"description":"y"}}')
     listed = (await kubectl.ok("get", "repositories")).splitlines()
-    waited = await kubectl.ok("wait", "--for=condition=Ready", "repository/blueprints", "--timeout=5s")
+    waited = await kubectl.ok("wait", "--for=condition=Ready", "repository/blueprints", "--timeout=50s")
 
     repository = await kubectl.object("repo", "blueprints")
     assert (repository["spec"]["content"], repository["spec"]["git"]["branch"]) == ("Package", "main")
@@ -312,7 +312,7 @@ async def test_a_namespace_goes_with_everything_in_it(kubectl: Kubectl) -> None:
     await kubectl.ok("create", "-n", "team", "-f", "-", stdin=CONFIG_MAP)
     assert (await kubectl.object("ns", "team"))["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
 
-    await kubectl.ok("delete", "namespace", "team", "--timeout=10s")
+    await kubectl.ok("delete", "namespace", "team", "--timeout=50s")
 
     gone = await kubectl("get", "namespace", "team")
     assert 'namespaces "team" not found' in gone.err
@@ -324,7 +324,7 @@ async def test_a_namespace_with_many_objects_goes_in_one_sweep(kubectl: Kubectl,
     await kubectl.ok("create", "namespace", "team")
     await store.write([new_config_map("team", f"settings-{number}") for number in range(120)])
 
-    await kubectl.ok("delete", "namespace", "team", "--timeout=10s")
+    await kubectl.ok("delete", "namespace", "team", "--timeout=50s")
 
     assert store.snapshot("configmaps", "team") == []
 
@@ -337,10 +337,10 @@ async def test_a_held_object_keeps_its_namespace_terminating_and_closed(kubectl:
 
     refused = await kubectl("create", "configmap", "late", "-n", "team")
     listed = await kubectl.ok("get", "ns", "--field-selector=status.phase=Terminating")
-    await kubectl.ok("wait", "--for=condition=NamespaceContentRemaining", "ns/team", "--timeout=5s")
+    await kubectl.ok("wait", "--for=condition=NamespaceContentRemaining", "ns/team", "--timeout=50s")
     release = '{"metadata":{"finalizers":null}}'
     await kubectl.ok("patch", "cm", "settings", "-n", "team", "--type=merge", "-p", release)
-    await kubectl.ok("wait", "--for=delete", "ns/team", "--timeout=10s")
+    await kubectl.ok("wait", "--for=delete", "ns/team", "--timeout=50s")
 
     assert "because it is being terminated" in refused.err
     assert listed.splitlines()[1].split()[:2] == ["team", "Terminating"]
@@ -368,18 +368,21 @@ async def test_the_finalize_subresource_lets_a_namespace_go(kubectl: Kubectl, st
 
 
 async def test_a_watch_prints_each_change_once(kubectl: Kubectl) -> None:
+    await kubectl.ok("create", "configmap", "first")
     watcher = await kubectl.start("get", "cm", "--watch", "--no-headers", "--output-watch-events")
     assert watcher.stdout is not None
-    await asyncio.sleep(0.5)
+    async with asyncio.timeout(60):
+        listed = (await watcher.stdout.readline()).decode().split()[:3]
     await kubectl.ok("create", "configmap", "a")
     await kubectl.ok("patch", "cm", "a", "-p", '{"data":{"k":"v"}}')
     await kubectl.ok("delete", "cm", "a")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         lines = [(await watcher.stdout.readline()).decode().split()[:3] for _ in range(3)]
     watcher.terminate()
     await watcher.communicate()
 
+    assert listed == ["ADDED", "first", "0"]
     assert lines == [["ADDED", "a", "0"], ["MODIFIED", "a", "1"], ["DELETED", "a", "1"]]
 
 

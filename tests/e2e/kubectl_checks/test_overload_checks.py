@@ -2,12 +2,11 @@
 
 import socket
 import ssl
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from eventually import eventually
 from kubectl import Kubectl
 from porch_client import PorchClient
 from porch_process import PorchProcess
@@ -50,7 +49,7 @@ class Bob:
         context = ssl.create_default_context(cafile=str(self.server.data / "ca.crt"))
         context.load_cert_chain(self.certificate, self.key)
         connection = context.wrap_socket(
-            socket.create_connection(("127.0.0.1", self.server.port), timeout=10), server_hostname="localhost"
+            socket.create_connection(("127.0.0.1", self.server.port), timeout=60), server_hostname="localhost"
         )
         head = f"POST {MAPS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
         connection.sendall(head.encode())
@@ -62,20 +61,20 @@ def test_row_90_who_is_told_to_come_back_succeeds_when_he_does(narrow_server: Po
     bob = Bob(narrow_server, tmp_path)
     client = bob.client()
     occupied = bob.begin_a_write()
-    time.sleep(0.5)  # until it has its place
+    eventually(lambda: _one_writes(narrow_server))
 
     first = client.request("POST", MAPS, {"metadata": {"name": "refused"}})
     second = client.request("POST", MAPS, {"metadata": {"name": "refused"}})
-    with ThreadPoolExecutor() as pool:
-        creating = pool.submit(bob.kubectl, "create", "configmap", "a", "-v=8")
-        time.sleep(4)
+    with bob.kubectl.watch("create", "configmap", "a", "-v=8") as creating:
+        creating.wait_for(lambda lines: "429" in "\n".join(lines))
         occupied.close()
-        done = creating.result()
+        creating.wait_for(lambda lines: "configmap/a created" in lines)
 
     assert [answer.code for answer in (first, second)] == [429, 429], "one waits as long as the other"
     assert first.headers["retry-after"] == "1"
     assert (first.reason, first.object["details"]) == ("TooManyRequests", {"retryAfterSeconds": 1})
-    assert done.returncode == 0, done.stderr
-    assert "429" in done.stderr
-    assert "configmap/a created" in done.stdout
     client.close()
+
+
+def _one_writes(server: PorchProcess) -> None:
+    assert 'apiserver_current_inflight_requests{request_kind="mutating"} 1.0' in server.metrics()
