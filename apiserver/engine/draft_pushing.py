@@ -101,14 +101,18 @@ class DraftPusher:
         read = [
             await self.store.outbox.parcel(key, head.revision)
             for head in heads
-            if self._concerns_remote(namespace, head)
+            if await self._concerns_remote(namespace, head)
         ]
         return [parcel for parcel in read if parcel is not None]
 
-    def _concerns_remote(self, namespace: str, parcel: Parcel) -> bool:
+    async def _concerns_remote(self, namespace: str, parcel: Parcel) -> bool:
         """Tell whether a parcel is more than a draft that stays here: a branch the remote has, or a proposed deletion."""
-        entry = self.store.get(key_of(namespace, parcel.revision))
-        return bool(parcel.seen) or entry is None or is_published(entry)
+        if parcel.seen:
+            return True
+        key = key_of(namespace, parcel.revision)
+        # The parcel was read from the database; what memory does not know may be new at another replica, and not gone.
+        entry = self.store.get(key) or await self.store.get_fresh(key)
+        return entry is None or is_published(entry)
 
     async def push_last(self, held: Held, seconds: float) -> None:
         """Push what is acknowledged and not in the remote yet; the repository goes even when that fails."""

@@ -361,6 +361,23 @@ async def test_what_another_is_writing_it_does_not_publish_with_a_new_turn(
     assert git(remote, "tag") == "app/v1"
 
 
+@drafts_stay
+async def test_a_draft_that_is_to_stay_in_the_database_is_not_pushed_by_a_replica_that_has_not_heard_of_it_yet(
+    pair: tuple[Replica, Replica], tmp_path: Path
+) -> None:
+    behind, other = pair
+    remote = new_remote(tmp_path / "remote.git")
+    await registered(pair, remote)
+    held = behind.engine.repositories.get(NAMESPACE, "repo")
+    (following,) = (task for task in behind.engine.store._tasks if task.get_name() == "log follower")
+    following.cancel()
+    await asyncio.wait([following])
+    await other.engine.create("app")
+    await behind.engine.repositories._pusher.push_parcels(held)
+
+    assert git(remote, "for-each-ref", "refs/heads/drafts") == ""
+
+
 async def test_what_it_had_read_from_the_outbox_it_fetches_once_that_was_pushed(
     pair: tuple[Replica, Replica], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
