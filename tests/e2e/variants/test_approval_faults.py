@@ -28,7 +28,7 @@ Json = dict[str, Any]
 NAME = f"{DOWNSTREAM}.own.ws-1"
 ONCE = ["PUT PR own.ws-1 Proposed", "PUT PR own.ws-1 approval Published"]
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
@@ -77,7 +77,13 @@ async def published(place: Place) -> None:
         assert place.revisions_of("own") == {"ws-1": "Published"}
         assert place.revision(NAME)["spec"]["revision"] == 1
 
-    await asyncio.to_thread(eventually, check, 30)
+    await asyncio.to_thread(eventually, check)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.02)
 
 
 def steps(recording: Recording) -> list[str]:
@@ -93,6 +99,7 @@ def of(lifecycle: str) -> Callable[[Write], bool]:
 async def test_each_step_is_one_write(place: Place) -> None:
     async with approver(place) as (recording, _):
         await published(place)
+        await until(lambda: len(steps(recording)) == len(ONCE) and len(recording.events) == 2)
         await asyncio.sleep(1)
     assert [write.line for write in recording.writes] == ONCE
     assert [event["reason"] for event in recording.events] == ["Proposed", "Published"]
@@ -120,6 +127,7 @@ async def test_a_step_that_fails_is_taken_once(
     async with approver(place) as (recording, _):
         recording.faults.append(Fault(of(lifecycle), error, done=done, times=1 if done else 3))
         await published(place)
+        await until(lambda: len(steps(recording)) == len(ONCE))
         await asyncio.sleep(0.5)
     assert steps(recording) == ONCE
 
@@ -141,6 +149,7 @@ async def test_one_that_dies_at_a_write_is_followed_by_the_next(place: Place, nu
         written = steps(recording)
     async with approver(place) as (recording, _):
         await published(place)
+        await until(lambda: len(written + steps(recording)) == len(ONCE))
         await asyncio.sleep(0.5)
     assert written + steps(recording) == ONCE
 
@@ -162,6 +171,7 @@ async def test_people_who_write_all_the_time_do_not_keep_it_from_its_work(place:
     async with approver(place) as (recording, _):
         recording.before_each = lambda number, _: label(number) if number <= 4 else None
         await published(place)
+        await until(lambda: len(steps(recording)) == len(ONCE))
     assert steps(recording) == ONCE
     assert len(recording.writes) > len(ONCE)
 
@@ -189,18 +199,23 @@ async def test_what_the_server_refuses_is_told_and_tried_again(place: Place) -> 
     async with approver(place, metrics) as (recording, _):
         recording.faults.append(refusal)
         await published(place)
-        await asyncio.sleep(0.5)
-        counts = {
-            (one.name, one.labels.get("step"), one.labels.get("source")): one.value
-            for family in metrics.registry.collect()
-            for one in family.samples
-            if one.name.startswith("porch_approvals")
-        }
+        await until(lambda: counts(metrics).get(("porch_approvals_total", "Published", "annotation")) == 1)
+        await until(lambda: "ApprovalRefused" in {event.get("reason") for event in recording.events})
+        counted = counts(metrics)
     assert steps(recording) == ONCE
-    assert counts == {
+    assert counted == {
         ("porch_approvals_total", "Proposed", "annotation"): 1,
         ("porch_approvals_total", "Published", "annotation"): 1,
         ("porch_approvals_refused_total", "Proposed", "annotation"): 2,
         ("porch_approvals_stopped", None, None): 0,
     }
-    assert "ApprovalRefused" in {event.get("reason") for event in recording.events}
+
+
+def counts(metrics: ControllerMetrics) -> dict[tuple[str, str | None, str | None], float]:
+    """Return what is counted of approvals, by metric, step and source."""
+    return {
+        (one.name, one.labels.get("step"), one.labels.get("source")): one.value
+        for family in metrics.registry.collect()
+        for one in family.samples
+        if one.name.startswith("porch_approvals")
+    }
