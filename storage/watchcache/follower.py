@@ -62,6 +62,9 @@ class Follower:
                     log.warning("database away, caches may be behind", error=str(error))
                 away = True
                 await asyncio.sleep(POLL_SECONDS)
+            except Exception:  # told here; the server is not ready any more
+                log.exception("the log cannot be followed")
+                raise
             else:
                 away = False
 

@@ -178,16 +178,23 @@ class Resources:
         return mutation if sealer is None else replace(mutation, body=sealer.seal(mutation.key, mutation.body))
 
     def apply_rows(self, rows: Sequence[LogRow]) -> None:
-        """Make rows that another process wrote visible, in order."""
-        for row in rows:
-            served = self._served.get(row.key.resource)
-            if served is not None:
-                served.apply(row.op, served.build(row))
-            elif row.op is Op.DELETE:
-                self._unclaimed.get(row.key.resource, {}).pop(row.key, None)
-            else:
-                self._unclaimed.setdefault(row.key.resource, {})[row.key] = row
-        self._progress.advance(rows[-1].rv)
+        """Make rows that another process wrote visible, in order; those before one that cannot be read are not shown again."""
+        applied = self._progress.rv
+        try:
+            for row in rows:
+                self._apply_row(row)
+                applied = row.rv
+        finally:
+            self._progress.advance(applied)
+
+    def _apply_row(self, row: LogRow) -> None:
+        served = self._served.get(row.key.resource)
+        if served is not None:
+            served.apply(row.op, served.build(row))
+        elif row.op is Op.DELETE:
+            self._unclaimed.get(row.key.resource, {}).pop(row.key, None)
+        else:
+            self._unclaimed.setdefault(row.key.resource, {})[row.key] = row
 
     def figures(self) -> list[tuple[str, int, int, int]]:
         """Return, for each resource: objects, events since the start, watches closed for being too slow.
@@ -252,8 +259,8 @@ class Resources:
             present.update(row.key for row in rows)
             changed.extend(row for row in rows if row.rv > self._progress.rv)
             start = rows[-1].key
-        if changed:
-            self.apply_rows(sorted(changed, key=lambda row: row.rv))
+        for row in sorted(changed, key=lambda row: row.rv):
+            self._apply_row(row)  # how far we are is said at the end: only then what went in between is gone here, too
         self._remove_absent(present, marks.head)
         self._progress.compacted = max(self._progress.compacted, marks.compacted)
         self._progress.advance(marks.head)

@@ -8,7 +8,7 @@ from embedded_postgres import ask, new_postgres, stopped
 from object_store_cases import RESOURCE, SECRETS, create, key, open_store, take
 
 from storage.interfaces import OutcomeUnknown, StoreUnavailable
-from storage.sealing import Sealer
+from storage.sealing import SealBroken, Sealer
 from storage.sql import postgres
 from storage.sql.migrate import current_revision
 from storage.sql.postgres import PostgresDatabase
@@ -79,6 +79,25 @@ async def test_what_is_written_is_not_written_again_because_it_cannot_be_shown(u
 
         assert {type(outcome) for outcome in outcomes} == {OutcomeUnknown}
         assert await ask(url, "SELECT count(*) FROM k_log") == 4
+
+
+async def test_rows_before_one_that_cannot_be_read_are_shown_once(url: str) -> None:
+    async with (
+        open_store(url, sealer=Sealer(b"a" * 32)) as one,
+        open_store(url, sealer=Sealer(b"b" * 32)) as other_key,
+    ):
+        _, watch = other_key.watch(RESOURCE, namespace=None, after=0)
+        async with other_key._follower.lock:  # while it is held, nothing is applied
+            await one.write([create("a")])
+            await one.write([create("secret", resource=SECRETS)])
+        for _ in range(3):
+            with pytest.raises(SealBroken):
+                await other_key.get_fresh(key("a"))
+        watch.close()
+
+        ring = other_key._resources.of(RESOURCE).cache.ring
+        assert [event.rv for event in ring.since(0, 10)] == [1]
+        assert other_key.rv == 1
 
 
 @pytest.mark.parametrize(
