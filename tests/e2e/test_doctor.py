@@ -181,7 +181,8 @@ def files(porch_server: PorchProcess, register: Register, namespace: str, empty_
     register(**{namespace: empty_remote})
     folder = tmp_path / "kept"
     command = [sys.executable, "-m", "apiserver", "backup", str(folder), "--data", str(porch_server.data)]
-    subprocess.run(command, capture_output=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     (clone,) = (porch_server.data / "clones").glob(f"{namespace}-*.git")
     shutil.copytree(clone, folder / "clones" / clone.name)
     return folder
