@@ -87,10 +87,11 @@ async def test_a_repository_that_cannot_be_read_is_counted_as_failing(engine: En
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
             await engine.register("gone", tmp_path / "nowhere")
+    await eventually(lambda: values(engine)["porch_repositories{failing}"] == 1)
+    await eventually(lambda: values(engine).get("porch_repository_sync_duration_seconds_count{failed}", 0) >= 1)
 
     found = values(engine)
 
-    assert found["porch_repositories{failing}"] == 1
     assert found["porch_repository_sync_duration_seconds_count{failed}"] >= 1
     assert found["porch_repository_sync_duration_seconds_count{changed}"] == 1
 
@@ -100,6 +101,7 @@ async def test_the_oldest_look_is_that_of_the_repository_that_is_left_behind(eng
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
             await engine.register("gone", tmp_path / "nowhere")
+    await eventually(lambda: values(engine)["porch_repositories{failing}"] == 1)
     held = engine.repositories.get(NAMESPACE, "gone")
 
     held.looked -= 1000
@@ -171,7 +173,7 @@ async def test_the_wait_of_a_proposal_is_counted_once_it_is_published(engine: En
     await engine.approve(refused)
     found = values(engine)
     assert found["porch_approval_wait_seconds_count"] == 2
-    assert found["porch_approval_wait_seconds_sum"] > 0.1
+    assert found["porch_approval_wait_seconds_sum"] > 0.05
     assert found["porch_proposals_oldest_seconds"] == 0
 
 

@@ -89,7 +89,7 @@ def test_what_is_remembered_of_renders_is_told_for_the_whole_and_by_function(
 ) -> None:
     assert porch.create_revision("repo", "slow").code == 201
     for note in ("one", "two", "three", "three"):
-        files = {"Kptfile": SLOW_SCRIPT, "total.yaml": CONFIG_MAP, "notes.txt": f"{note}\n"}
+        files: dict[str, str | None] = {"Kptfile": SLOW_SCRIPT, "total.yaml": CONFIG_MAP, "notes.txt": f"{note}\n"}
         saved = porch.save("repo.slow.v1", files)
         assert saved.code == 200, saved.body
 
