@@ -11,6 +11,8 @@ from functools import partial
 from porch_client import Answer, Object, PorchClient
 
 RETRIABLE = {429, 503, 504}
+RECONNECT_SECONDS = 0.5
+"""Until a client connects anew: on a busy machine a killed process listens a moment longer than its connections live."""
 
 
 @dataclass
@@ -77,6 +79,7 @@ class Load:
             if self._client is not None:
                 self._client.close()
             self._client = None
+            time.sleep(RECONNECT_SECONDS)
             return None
         self.codes[answer.code] += 1
         if answer.code in RETRIABLE:
