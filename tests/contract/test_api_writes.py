@@ -1,12 +1,12 @@
 """Create, update, patch and delete over HTTP: what the server sets, keeps, counts and refuses."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from api_fixture import Api, api_server
+from cost import metered
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 REPOSITORIES = "/apis/config.porch.kpt.dev/v1alpha1/namespaces/default/repositories"
@@ -123,10 +123,10 @@ async def test_a_hundred_thousand_bad_names_are_refused_at_once() -> None:
         "ownerReferences": [*owners, *owners],
     }
     async with api_server(http=False, body_limit=6 * 1024 * 1024) as api:
-        began = time.monotonic()
-        refused = await api.client.post(MAPS, json={"metadata": metadata})
+        with metered() as cost:
+            refused = await api.client.post(MAPS, json={"metadata": metadata})
 
-        assert time.monotonic() - began < 5
+        assert cost.seconds < 5
         assert (refused.status_code, len(refused.json()["details"]["causes"])) == (422, 100)
         assert len(refused.content) < 200_000
 
@@ -407,7 +407,7 @@ async def test_a_client_that_stops_sending_gets_a_timeout(monkeypatch: pytest.Mo
         host, _, port = api.url.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(f"POST {MAPS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{".encode())
-        status = await asyncio.wait_for(reader.readline(), 5)
+        status = await asyncio.wait_for(reader.readline(), 60)
         writer.close()
 
     assert b" 504 " in status

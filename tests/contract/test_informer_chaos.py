@@ -176,7 +176,7 @@ async def test_the_cache_ends_where_the_server_is(seed: int, tmp_path: Path, mon
         follower = Follower(informer)
         running = asyncio.create_task(informer.run())
         try:
-            await asyncio.wait_for(informer.wait_synced(), 20)
+            await asyncio.wait_for(informer.wait_synced(), 60)
             for _ in range(STEPS):
                 await _step(server, informer, follower)
             server.faults = False
@@ -227,7 +227,7 @@ async def _own_write(server: Server, informer: Informer[Map], follower: Follower
 
 async def _until_equal(server: Server, informer: Informer[Map], running: "asyncio.Task[None]") -> None:
     wanted = {name: body["metadata"]["resourceVersion"] for name, body in server.objects.items()}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while {one.name: one.resource_version for one in informer.values()} != wanted or informer._cache._own:
             assert not running.done(), running.exception()
             await asyncio.sleep(0.01)

@@ -63,7 +63,7 @@ async def test_an_approval_is_answered_and_gives_its_claim_back_when_its_reposit
             await unregister(engine, "repo")
 
             with pytest.raises(ServiceUnavailable, match="no longer registered"):
-                await asyncio.wait_for(approval, 5)
+                await asyncio.wait_for(approval, 60)
         finally:
             go_on.touch()
         assert engine.claims.count() == 0

@@ -31,7 +31,7 @@ async def test_lists_and_watches_bring_no_contents(kube: KubeClient, namespace: 
     assert "data" not in listed
 
     await kube.patch(CONFIG_MAPS, namespace, "one", {"data": {"more": "text"}})
-    async with asyncio.timeout(10), aclosing(client.watch(CONFIG_MAPS, namespace, page.resource_version)) as watch:
+    async with asyncio.timeout(60), aclosing(client.watch(CONFIG_MAPS, namespace, page.resource_version)) as watch:
         kind, changed = await anext(watch)
     assert (kind, changed["metadata"]["name"]) == ("MODIFIED", "one")
     assert "data" not in changed

@@ -72,7 +72,7 @@ async def test_watches_of_a_resource_given_up_end(store: WatchedStore) -> None:
 
     store.unregister(RESOURCE)
 
-    assert await asyncio.wait_for(ended, 1) is None
+    assert await asyncio.wait_for(ended, 60) is None
 
 
 async def test_a_write_that_was_accepted_before_its_resource_was_given_up_is_kept(store: WatchedStore) -> None:
@@ -132,7 +132,7 @@ async def test_another_index_takes_over_with_every_object_and_without_a_gap(stor
     assert {entry.name: entry.fields for entry in entries}["meanwhile"] == ("7",)
     assert {entry.name: entry.fields for entry in entries}["w299"] == ("299",)
     if not ended.done():
-        assert await asyncio.wait_for(ended, 1) is None
+        assert await asyncio.wait_for(ended, 60) is None
 
 
 async def test_what_is_not_served_has_no_index_to_change(store: WatchedStore) -> None:

@@ -180,7 +180,7 @@ async def test_roles_that_gather_from_each_other_come_to_rest(rbac: Rbac) -> Non
     await rbac.create(rbac.cluster_roles, "b", metadata={"labels": {"b": "1"}}, aggregationRule=gathering("a"))
     await rbac.create(rbac.cluster_roles, "c", metadata={"labels": {"a": "1"}}, rules=[READ_WIDGETS])
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await rbac.aggregation.settle()
 
     assert rbac.stored(rbac.cluster_roles, "a")["rules"] == [READ_WIDGETS]

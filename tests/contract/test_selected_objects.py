@@ -63,7 +63,7 @@ async def kube(porch_server: PorchProcess) -> AsyncIterator[KubeClient]:
         yield client
 
 
-async def until(done: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(done: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not done():
             await asyncio.sleep(0.02)
@@ -143,7 +143,7 @@ async def test_objects_of_the_cluster_as_a_whole_are_listed(kube: KubeClient, na
 
 
 async def until_served(kube: KubeClient, kind: Kind) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await kube.resource_of(*kind, fresh=True) is None:
             await asyncio.sleep(0.05)
 

@@ -20,7 +20,7 @@ FLEET: Json = {
     "template": {"labelExprs": [{"key": "region", "valueExpr": "repository.labels['region']"}]},
 }
 MISSED = "porch_variant_set_missed_wakeups_total"
-LOOKED = 30.0
+LOOKED = 60.0
 """Seconds until every suspicion was followed, on a busy machine."""
 
 

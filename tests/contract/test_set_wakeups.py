@@ -195,7 +195,7 @@ class TestKinds:
         eventually(lambda: equal(sets.condition("teams", "Stalled")[1], "NoMatchingTargets"))
 
         assert sets.porch.request("POST", DEFINITIONS, teams()).code == 201
-        eventually(lambda: equal(sets.condition("teams", "Stalled")[0], "False"), timeout=30)
+        eventually(lambda: equal(sets.condition("teams", "Stalled")[0], "False"), timeout=60)
         controller.settle()
         controller.begin()
 

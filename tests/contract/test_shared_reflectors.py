@@ -80,7 +80,7 @@ async def test_two_controllers_of_a_process_read_each_kind_once(
 ) -> None:
     reflectors = Reflectors()
     variants, sets = Caches(kube, namespace, reflectors), SetCaches(kube, namespace, reflectors)
-    async with beside(reflectors.run(), variants.run(), sets.run()), asyncio.timeout(30):
+    async with beside(reflectors.run(), variants.run(), sets.run()), asyncio.timeout(90):
         await variants.wait_synced()
         await sets.wait_synced()
         requests.of.clear()
@@ -97,7 +97,7 @@ async def test_what_one_of_them_writes_is_news_for_the_other(kube: KubeClient, n
     told: dict[str, list[str]] = {"writer": [], "reader": []}
     writer.subscribe(lambda _, new: told["writer"].append(new.name if new else ""))
     reader.subscribe(lambda _, new: told["reader"].append(new.name if new else ""))
-    async with beside(reflectors.run()), asyncio.timeout(30):
+    async with beside(reflectors.run()), asyncio.timeout(90):
         await reader.wait_synced()
         with writer.writing(namespace, "mine"):
             writer.wrote(await kube.create(CONFIG_MAPS, namespace, config_map("mine")))
@@ -118,7 +118,7 @@ async def test_caches_that_keep_the_same_share_it_and_one_that_does_not_understa
     )
     await kube.create(CONFIG_MAPS, namespace, config_map("empty"))
     await kube.create(CONFIG_MAPS, namespace, config_map("full", data={"a": "b"}))
-    async with beside(reflectors.run()), asyncio.timeout(30):
+    async with beside(reflectors.run()), asyncio.timeout(90):
         await first.wait_synced()
 
     assert first.get(namespace, "empty") is second.get(namespace, "empty") is not None
