@@ -2,18 +2,25 @@
 
 import asyncio
 import traceback
+from collections.abc import Sequence
 
 import pytest
 from embedded_postgres import ask, new_postgres, stopped
 from object_store_cases import RESOURCE, SECRETS, create, key, open_store, take
 
 from storage.interfaces import OutcomeUnknown, StoreUnavailable
+from storage.outbox import GitObject, OutboxChange
 from storage.sealing import SealBroken, Sealer
 from storage.sql import postgres
 from storage.sql.migrate import current_revision
 from storage.sql.postgres import PostgresDatabase
+from storage.watchcache.store import WatchedStore
 
 SLOW = 90.0
+END_SOME = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'porch' AND random() < 0.5
+"""
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -79,6 +86,62 @@ async def test_what_is_written_is_not_written_again_because_it_cannot_be_shown(u
 
         assert {type(outcome) for outcome in outcomes} == {OutcomeUnknown}
         assert await ask(url, "SELECT count(*) FROM k_log") == 4
+
+
+async def written(store: WatchedStore, names: Sequence[str]) -> dict[str, list[str]]:
+    """Create each object and its twin, with a parcel; return which were acknowledged, refused, or left unknown."""
+    outcomes: dict[str, list[str]] = {"acknowledged": [], "refused": [], "unknown": []}
+    for name in names:
+        parcel = OutboxChange("ns/repo", name, [GitObject("blob", name.encode(), name)])
+        try:
+            await store.write([create(name), create(f"{name}-twin")], [parcel])
+        except OutcomeUnknown:
+            outcomes["unknown"].append(name)
+        except StoreUnavailable:
+            outcomes["refused"].append(name)
+        else:
+            outcomes["acknowledged"].append(name)
+    return outcomes
+
+
+async def test_answers_are_true_while_sessions_end_at_any_moment(url: str) -> None:
+    async with open_store(url) as one, open_store(url) as two:
+        events: dict[WatchedStore, list[int]] = {one: [], two: []}
+        for store, seen in events.items():
+            store.observe(RESOURCE, lambda event, seen=seen: seen.append(event.rv))  # type: ignore[misc] # bound now
+        writing = [
+            asyncio.create_task(
+                written(store, [f"w{worker}-{number}" for number in range(worker * 30, worker * 30 + 30)])
+            )
+            for worker, store in enumerate((one, two, one, two))
+        ]
+        while not all(task.done() for task in writing):
+            await ask(url, END_SOME)
+            await asyncio.sleep(0.05)
+        outcomes = await asyncio.gather(*writing)
+        acknowledged, refused = (
+            {name for one in outcomes for name in one[what]} for what in ("acknowledged", "refused")
+        )
+        there = set(await ask(url, "SELECT array_agg(name) FROM k_log") or [])
+        parcels = set(await ask(url, "SELECT array_agg(DISTINCT revision) FROM k_outbox") or [])
+
+        assert acknowledged <= parcels
+        assert not refused & parcels
+        assert there == parcels | {f"{name}-twin" for name in parcels}
+        async with asyncio.timeout(SLOW):
+            for store, seen in events.items():
+                while await unavailable_now(store):
+                    await asyncio.sleep(0.1)
+                assert {entry.name for entry in store.snapshot(RESOURCE)} == there
+                assert seen == list(range(1, len(there) + 1))
+
+
+async def unavailable_now(store: WatchedStore) -> bool:
+    try:
+        await store.get_fresh(key("any"))
+    except StoreUnavailable:
+        return True
+    return False
 
 
 async def test_rows_before_one_that_cannot_be_read_are_shown_once(url: str) -> None:
