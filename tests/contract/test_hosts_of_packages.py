@@ -99,7 +99,7 @@ async def test_a_host_with_a_ca_of_its_own_is_trusted_through(
         await engine.secret("login", "kubernetes.io/basic-auth", username="porch", password=CANARY, **own)
         with pytest.raises(TimeoutError):
             await engine.register_url("distrusted", f"{server.url}/edge/", seconds=1)
-        assert "TLS failed" in engine.repositories.get("ns", "distrusted").problem
+        await eventually(lambda: "TLS failed" in engine.repositories.get("ns", "distrusted").problem)
         if not own:
             await engine.secret("ns-ca-bundle", "Opaque", **{"ca.crt": pem})
 

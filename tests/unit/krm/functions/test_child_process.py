@@ -33,6 +33,10 @@ def _gone_within(pid: int, seconds: float) -> bool:
     return not _is_alive(pid)
 
 
+def _is_noted(note: Path) -> bool:
+    return note.exists() and note.read_text().endswith("\n")
+
+
 def test_output_error_output_and_exit_code_come_back() -> None:
     assert _run("cat; echo note >&2; exit 7", b"in") == Finished(7, b"in", b"note\n")
 
@@ -63,7 +67,7 @@ def test_time_limit_ends_whatever_it_does(script: str) -> None:
 
     assert finished.problem == "ran longer than 0.3 seconds and was stopped"
     assert finished.exit_code == 128 + signal.SIGKILL
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize(("stream", "title"), [("1", "output"), ("2", "error output")])
@@ -75,9 +79,9 @@ def test_flood_is_stopped_at_its_limit(stream: str, title: str) -> None:
 
 
 def test_what_it_started_is_killed_with_it() -> None:
-    finished = _run("sleep 60 & echo $!; sleep 60", limits=Limits(seconds=0.3))
+    finished = _run("sleep 60 & echo $!; sleep 60", limits=Limits(seconds=3))
 
-    assert _gone_within(int(finished.stdout), 5)
+    assert _gone_within(int(finished.stdout), 30)
 
 
 def test_what_it_left_behind_is_killed_and_not_waited_for() -> None:
@@ -86,19 +90,26 @@ def test_what_it_left_behind_is_killed_and_not_waited_for() -> None:
     finished = _run("sleep 60 & echo $!")
 
     assert (finished.exit_code, finished.problem) == (0, "")
-    assert time.monotonic() - started < 5
-    assert _gone_within(int(finished.stdout), 5)
+    assert time.monotonic() - started < 30
+    assert _gone_within(int(finished.stdout), 30)
 
 
 def test_interrupted_caller_leaves_nothing_running(tmp_path: Path) -> None:
     note = tmp_path / "pid"
-    waiting = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
-    waiting.start()
+
+    def interrupt() -> None:
+        while not _is_noted(note):
+            time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt, daemon=True)
+    interrupting.start()
 
     with pytest.raises(KeyboardInterrupt):
         _run(f"echo $$ > {note}; sleep 60")
 
-    assert _gone_within(int(note.read_text()), 5)
+    interrupting.join()
+    assert _gone_within(int(note.read_text()), 30)
 
 
 def test_killed_caller_leaves_nothing_running_and_its_cleaning_up_is_done(tmp_path: Path) -> None:
@@ -109,14 +120,14 @@ def test_killed_caller_leaves_nothing_running_and_its_cleaning_up_is_done(tmp_pa
         f" when_abandoned=['touch', {str(cleaned)!r}])\n"
     )
     caller = subprocess.Popen([sys.executable, "-c", program])
-    deadline = time.monotonic() + 30
-    while not (note.exists() and note.read_text().endswith("\n")) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while not _is_noted(note) and time.monotonic() < deadline:
         time.sleep(0.02)
 
     caller.kill()
     caller.wait()
 
-    assert _gone_within(int(note.read_text()), 5)
+    assert _gone_within(int(note.read_text()), 30)
     while not cleaned.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert cleaned.exists()

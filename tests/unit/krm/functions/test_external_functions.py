@@ -265,11 +265,11 @@ def test_container_over_its_time_is_removed(script: Script) -> None:
     program = script(RUNTIME, "docker")
     started = time.monotonic()
 
-    options = ContainerOptions(limits=Limits(seconds=0.5))
+    options = ContainerOptions(limits=Limits(seconds=3))
     result = ContainerRunner(options, environment=_path(program)).run("example.com/slow:v1", _given())
 
-    assert "ran longer than 0.5 seconds" in result.stderr
-    assert time.monotonic() - started < 10
+    assert "ran longer than 3 seconds" in result.stderr
+    assert time.monotonic() - started < 40
     run, removal = _calls(program)
     assert removal == f"rm -f {run.split()[4]}"
 

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cost import metered
 from starlark_runs import CONFIG_MAP, IMAGE, resources, starlark_run
 
-from krm.functions.builtins import BuiltinRunner
 from krm.functions.catalog.starlark.function import run_script
 from krm.functions.catalog.starlark.worker_process import Limits, WorkerDied, WorkerProcess
 from krm.functions.runner import ResourceList
@@ -24,6 +24,13 @@ FOREVER = "for _ in range(2147483647):\n  for _ in range(2147483647): pass"
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
+    worker = WorkerProcess(Limits(seconds=30.0, memory=256 << 20))
+    yield worker
+    worker.close()
+
+
+@pytest.fixture
+def impatient_worker() -> Iterator[WorkerProcess]:
     worker = WorkerProcess(Limits(seconds=1.0, memory=256 << 20))
     yield worker
     worker.close()
@@ -66,13 +73,13 @@ def test_one_process_serves_many_scripts(worker: WorkerProcess) -> None:
 @pytest.mark.parametrize(
     "source", [FOREVER, "while True: pass", "def f(n):\n  for _ in range(2):\n    if n: f(n - 1)\nf(99)"]
 )
-def test_an_endless_script_fails_at_the_time_limit_and_the_next_one_runs(worker: WorkerProcess, source: str) -> None:
-    _run(worker, "pass")
-    began = time.monotonic()
+def test_an_endless_script_fails_at_the_time_limit_and_the_next_one_runs(
+    impatient_worker: WorkerProcess, source: str
+) -> None:
+    _run(impatient_worker, "pass")
 
-    assert _run(worker, source) == (1, "the script ran for more than 1 seconds")
-    assert time.monotonic() - began < 6
-    assert _run(worker, "print(1)") == (0, "1")
+    assert _run(impatient_worker, source) == (1, "the script ran for more than 1 seconds")
+    assert _run(impatient_worker, "print(1)") == (0, "1")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +125,7 @@ def test_a_worker_that_was_killed_is_replaced(worker: WorkerProcess) -> None:
     _run(worker, "pass")
     first = _pid(worker)
     os.kill(first, signal.SIGKILL)
-    assert _wait_until_gone(first, 5)
+    assert _wait_until_gone(first, 60)
 
     assert _run(worker, "print(1)") == (0, "1")
     assert _pid(worker) != first
@@ -181,12 +188,12 @@ def test_a_forked_process_starts_its_own_worker() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
-@pytest.mark.parametrize(("source", "within"), [("pass", 5.0), (FOREVER, 8.0)])
-def test_no_worker_survives_a_server_that_was_killed(source: str, within: float) -> None:
+@pytest.mark.parametrize("source", ["pass", FOREVER])
+def test_no_worker_survives_a_server_that_was_killed(source: str) -> None:
     code = (
         "import sys, threading, time\n"
         "from krm.functions.catalog.starlark.worker_process import Limits, WorkerProcess\n"
-        "worker = WorkerProcess(Limits(seconds=2.0))\n"
+        "worker = WorkerProcess(Limits(seconds=5.0))\n"
         "worker.evaluate({'program': 'p', 'source': 'pass', 'numbers': []}, '{}')\n"
         "about = {'program': 'p', 'source': sys.argv[1], 'numbers': []}\n"
         "threading.Thread(target=worker.evaluate, args=(about, '{}'), daemon=True).start()\n"
@@ -200,7 +207,7 @@ def test_no_worker_survives_a_server_that_was_killed(source: str, within: float)
         assert _is_alive(pid)
         server.kill()
 
-    assert _wait_until_gone(pid, within)
+    assert _wait_until_gone(pid, 60)
 
 
 def test_the_worker_sees_no_environment_and_none_of_our_files(
@@ -219,18 +226,25 @@ def test_the_worker_sees_no_environment_and_none_of_our_files(
     assert str(tmp_path / "secret") not in files
 
 
-def test_the_time_for_a_package_is_linear_in_its_resources() -> None:
+def test_the_time_for_a_package_is_linear_in_its_resources(worker: WorkerProcess) -> None:
     text = CONFIG_MAP + "".join(f"k{number}: [a, {number}]\n" for number in range(50))
     config = starlark_run("pass")
 
     def seconds(count: int) -> float:
         given = resources(*[text] * count)
-        began = time.perf_counter()
-        assert BuiltinRunner().run(IMAGE, ResourceList(given, config)).items == given
-        return time.perf_counter() - began
+        before = _processor_seconds(_pid(worker))
+        with metered() as cost:
+            assert run_script(worker, ResourceList(given, config), LATEST).items == given
+        return cost.seconds + _processor_seconds(_pid(worker)) - before
 
-    seconds(1)
+    _run(worker, "pass")
     assert min(seconds(800), seconds(800)) < 10 * min(seconds(200), seconds(200)) + 0.5
+
+
+def _processor_seconds(pid: int) -> float:
+    """What a process has cost until now."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_the_memory_of_whoever_starts_a_worker_does_not_count_as_its_own(tmp_path: Path) -> None:
@@ -244,6 +258,6 @@ def test_the_memory_of_whoever_starts_a_worker_does_not_count_as_its_own(tmp_pat
         "print(answer.last)\n"
     )
 
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=100)
 
     assert (done.stdout, done.stderr) == ("False\n", "")
