@@ -26,6 +26,8 @@ SESSION = {
     "application_name": "porch",
 }
 """A replica that hangs with the write lock loses it; one that waits for it tells its client."""
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+# What is acknowledged is durable, whatever a database or role has by default; which standbys are waited for is the operator's.
 
 Connect = Callable[..., Awaitable[Any]]
 """Opens a session; keyword arguments are settings of PostgreSQL besides :data:`SESSION`. Raises what :func:`unavailable` turns."""
@@ -95,6 +97,7 @@ async def connect(
         except (ValueError, OverflowError):
             raise _unreadable() from None
         try:
+            await session.execute(_DURABLE, timeout=CONNECT_SECONDS)
             if judge is not None:
                 await judge(session)
         except BaseException as error:

@@ -143,7 +143,7 @@ async def _write_at(url: str) -> None:
 async def test_a_promotion_that_one_session_notices_is_followed_by_all(
     primary: OwnPostgres, standby: Standby, alone: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_session, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(postgres_session, "CONNECT_SECONDS", 2.0)
     at_the_standby = each_host(either(standby.url, standby.url, name_of(alone)))[0]
     database = PostgresDatabase(url)
     store = WatchedStore(database)
@@ -160,12 +160,13 @@ async def test_a_promotion_that_one_session_notices_is_followed_by_all(
                 await database._pool.expire_connections()
                 await when_it_answers(lambda: store.get_fresh(key("a")))
 
-                await turn.renew()
+                await when_it_answers(turn.renew)
+                while await ask(at_the_standby, HOLDERS) != 1:
+                    await asyncio.sleep(0.05)
                 while database._listener.is_closed():
                     await asyncio.sleep(0.05)
                 assert database._listener.get_server_pid() in await ask(at_the_standby, SESSIONS)
-                assert await ask(at_the_standby, HOLDERS) == 1
-                await store.write([create("b")])
+                await when_it_answers(lambda: store.write([create("b")]))
             assert await rows(at_the_standby) == 2
             assert await rows(alone) == 1
             while await ask(alone, SESSIONS):

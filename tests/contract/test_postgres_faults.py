@@ -42,6 +42,20 @@ async def test_replicas_agree_whatever_isolation_a_database_has_by_default(url: 
         assert sorted(entry.rv for (entry,) in written) == list(range(1, 41))
 
 
+@pytest.mark.parametrize(("default", "ours"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")])
+async def test_an_acknowledged_commit_is_on_disk_whatever_a_database_has_by_default(
+    url: str, default: str, ours: str
+) -> None:
+    name = url.partition("?")[0].rpartition("/")[2]
+    await ask(url, f"ALTER DATABASE {name} SET synchronous_commit = '{default}'")
+    async with open_store(url) as store:
+        await store.write([create("a")])
+        database = store.outbox
+        assert isinstance(database, PostgresDatabase)
+        async with database._transaction() as writer:
+            assert await writer.fetchval("SHOW synchronous_commit") == ours
+
+
 async def test_a_listener_whose_server_went_silent_is_replaced(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "PROVE_SECONDS", 0.2)
     monkeypatch.setattr(postgres, "CONNECT_SECONDS", 1.0)
