@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from cost import metered
 from kube_stand_in import event, kubeconfig, stand_in, start_stream
 from porch_process import PorchProcess
 
@@ -313,7 +313,7 @@ class TestBadServers:
             assert isinstance(informer.error, errors.Forbidden)
             assert not informer.synced
             refuses = False
-            await asyncio.wait_for(informer.wait_synced(), 10)
+            await asyncio.wait_for(informer.wait_synced(), 60)
 
             assert informer.error is None
 
@@ -452,7 +452,7 @@ class TestVersions:
 
         script.answer_list = listing
         async with following(script, tmp_path) as (informer, told):
-            await asyncio.wait_for(informer.wait_synced(), 10)
+            await asyncio.wait_for(informer.wait_synced(), 60)
 
             assert names(informer) == {"a", "b"}
         assert [("continue" in one, "limit" in one) for one in script.lists] == [
@@ -478,7 +478,7 @@ class TestVersions:
 
         script.answer_list = listing
         async with following(script, tmp_path) as (informer, _):
-            await asyncio.wait_for(informer.wait_synced(), 10)
+            await asyncio.wait_for(informer.wait_synced(), 60)
 
             assert len(informer) == 9
         assert [query["limit"] for query in script.lists] == ["500", "62", "7", *["1"] * 9]
@@ -525,10 +525,10 @@ async def test_a_flood_of_events_is_taken_quickly(tmp_path: Path) -> None:
     lines = b"".join(event("MODIFIED", item(f"m{number % 50}", number + 2, "x" * 500)) for number in range(count))
     script = Script()
     script.answer_watch = lambda _, stream: _and_wait(stream, lines)
-    started = time.process_time()
     async with following(script, tmp_path) as (informer, told):
-        await until(lambda: len(told) == count, 60)
+        with metered() as cost:
+            await until(lambda: len(told) == count, 60)
 
         assert len(informer) == 50
         assert json.loads(lines.splitlines()[-1])["object"]["metadata"]["resourceVersion"] == str(count + 1)
-    assert count / (time.process_time() - started) > 2_000
+    assert count / cost.seconds > 2_000
