@@ -103,7 +103,7 @@ def delete(entry: Entry, **more: object) -> Mutation:
 async def take(watch: Watch, count: int) -> list[Event]:
     """The next ``count`` events."""
     events: list[Event] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async for batch in watch:
             events.extend(batch)
             if len(events) >= count:

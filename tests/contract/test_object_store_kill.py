@@ -33,7 +33,7 @@ def killed_output(target: Target, seconds: float) -> list[str]:
     return [line for line in (first + rest).splitlines(keepends=True) if line.endswith("\n")]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 async def test_nothing_acknowledged_is_missing_and_nothing_is_half_done(target: Target) -> None:
     chance = random.Random(7)  # noqa: S311 # moments to kill at, no secret
     for _ in range(4):

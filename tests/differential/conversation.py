@@ -19,9 +19,9 @@ Body = Mapping[str, Any] | Sequence[Any] | str | bytes | None
 JSON = "application/json"
 AGENT = "differential/1"
 """The part before the slash becomes the manager in managedFields."""
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that a step with ``until`` is repeated."""
-TIMEOUT = 30.0
+TIMEOUT = 60.0
 """Seconds for one answer; the longest request is a watch of three seconds."""
 
 _EARLIER = re.compile(r"<(\d+):([\w.]+)>")

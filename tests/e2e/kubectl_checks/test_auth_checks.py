@@ -144,7 +144,7 @@ def test_row_89_a_new_serving_certificate_is_used_without_a_restart(
 
     store_leaf(files.serving, files.serving_key, issue_serving(load_authority(files), LOCAL_HOSTS))
     wanted = ssl.PEM_cert_to_DER_cert(files.serving.read_text())
-    eventually(lambda: _assert_same(_serving_certificate(porch_server), wanted), timeout=15)
+    eventually(lambda: _assert_same(_serving_certificate(porch_server), wanted), timeout=60)
 
     assert before != wanted
     assert kubectl.ok("get", "--raw", "/readyz") == "ok"

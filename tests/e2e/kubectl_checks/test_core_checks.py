@@ -134,7 +134,7 @@ def test_a_namespace_has_its_default_account_and_gets_it_back(kubectl: Kubectl) 
     needs_kubectl(31, "wait --for=create")
     uid = kubectl.ok("get", "serviceaccount", "default", "-o=jsonpath={.metadata.uid}")
     kubectl.ok("delete", "serviceaccount", "default")
-    kubectl.ok("wait", "--for=create", "serviceaccount/default", "--timeout=10s")
+    kubectl.ok("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
 
     assert kubectl.ok("get", "serviceaccount", "default", "-o=jsonpath={.metadata.uid}") != uid
 

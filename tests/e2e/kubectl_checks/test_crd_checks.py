@@ -35,7 +35,7 @@ def group(kubectl: Kubectl, namespace: str) -> Iterator[str]:
     """A group with widgets, established; gone after the test, if the test has not removed it."""
     name = f"{namespace}.example.com"
     kubectl.create(of_group(name))
-    kubectl.ok("wait", "--for=condition=Established", f"crd/widgets.{name}", "--timeout=5s")
+    kubectl.ok("wait", "--for=condition=Established", f"crd/widgets.{name}", "--timeout=60s")
     yield name
     kubectl("delete", "crd", f"widgets.{name}", "--ignore-not-found")
 
@@ -65,7 +65,7 @@ def test_row_55_wait_sees_conditions_values_creation_and_deletion(
     porch.propose(revision)
 
     kubectl.create(of_group(group))
-    kubectl.ok("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=5s")
+    kubectl.ok("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=60s")
     create = waiting(kubectl, "--for=create", f"widgets.{group}/late")
     kubectl.create(object_of(group, "late"))
     ended(create)
@@ -79,12 +79,12 @@ def test_row_55_wait_sees_conditions_values_creation_and_deletion(
 
 
 def waiting(kubectl: Kubectl, *arguments: str) -> "subprocess.Popen[str]":
-    command = kubectl.command("wait", "--timeout=30s", *arguments)
+    command = kubectl.command("wait", "--timeout=60s", *arguments)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def ended(process: "subprocess.Popen[str]") -> None:
-    printed, _ = process.communicate(timeout=40)
+    printed, _ = process.communicate(timeout=90)
     assert process.returncode == 0, printed
 
 
@@ -92,11 +92,11 @@ def test_row_84_a_deleted_definition_takes_its_objects_along_and_can_come_back(k
     kubectl.create(object_of(group, "one"))
     kubectl.create(object_of(group, "two"))
 
-    kubectl.ok("delete", "crd", f"widgets.{group}", "--timeout=30s")
+    kubectl.ok("delete", "crd", f"widgets.{group}", "--timeout=60s")
     listed = kubectl("get", f"widgets.{group}")
     resources = kubectl.ok("api-resources", f"--api-group={group}", "-o", "name")
     kubectl.create(of_group(group))
-    kubectl.ok("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=5s")
+    kubectl.ok("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=60s")
     again = kubectl.json("get", f"widgets.{group}")
     kubectl.create(object_of(group, "one"))
 

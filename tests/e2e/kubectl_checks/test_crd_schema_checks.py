@@ -74,7 +74,7 @@ def define(kubectl: Kubectl, namespace: str) -> Iterator[Callable[[Json], str]]:
                 "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
             }
         )
-        kubectl.ok("wait", "--for=condition=Established", f"crd/gateways.{group}", "--timeout=5s")
+        kubectl.ok("wait", "--for=condition=Established", f"crd/gateways.{group}", "--timeout=60s")
         return group
 
     yield apply

@@ -43,7 +43,7 @@ def shelves() -> Object:
 def _shelves(porch_server: PorchProcess) -> None:
     admin = Kubectl(porch_server.kubeconfig)
     admin.apply(shelves())
-    admin.ok("wait", "--for=condition=Established", f"crd/shelves.{GROUP}", "--timeout=20s")
+    admin.ok("wait", "--for=condition=Established", f"crd/shelves.{GROUP}", "--timeout=60s")
 
 
 @pytest.fixture

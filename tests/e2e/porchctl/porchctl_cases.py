@@ -148,7 +148,7 @@ def wait_until_ready(client: PorchClient, repository: str) -> None:
         conditions = (found.get("status") or {}).get("conditions") or []
         assert [condition["status"] for condition in conditions] == ["True"], found
 
-    eventually(ready, timeout=30)
+    eventually(ready, timeout=60)
 
 
 def wait_until_gone(client: PorchClient, path: str) -> None:

@@ -101,14 +101,14 @@ def test_what_is_only_proposed_waits_for_a_person(running: Approvals) -> None:
 
 def test_without_a_policy_nothing_is_done(running: Approvals) -> None:
     running.place.add_variant(variant())
-    eventually(lambda: _equal(running.place.condition("Ready")[0], "True"), timeout=40)
+    eventually(lambda: _equal(running.place.condition("Ready")[0], "True"))
     time.sleep(SETTLES)
     assert running.lifecycle(FIRST) == "Draft"
 
 
 def test_a_policy_that_is_written_later_counts_at_once(running: Approvals) -> None:
     running.place.add_variant(variant())
-    eventually(lambda: _equal(running.place.condition("Ready")[0], "True"), timeout=40)
+    eventually(lambda: _equal(running.place.condition("Ready")[0], "True"))
     running.place.change_variant(approval=BOTH)
     running.becomes(FIRST, "Published")
 
@@ -116,7 +116,7 @@ def test_a_policy_that_is_written_later_counts_at_once(running: Approvals) -> No
 def test_what_does_not_render_is_not_approved_until_it_does(running: Approvals) -> None:
     place = running.place
     place.add_variant(variant(approval=BOTH, pipeline={"mutators": [NO_FUNCTION]}))
-    eventually(lambda: _equal(place.condition("Ready")[1], "RenderFailed"), timeout=40)
+    eventually(lambda: _equal(place.condition("Ready")[1], "RenderFailed"))
     time.sleep(SETTLES)
     assert running.lifecycle(FIRST) == "Draft"
     place.change_variant(pipeline=None)
@@ -127,7 +127,7 @@ def test_a_delay_counts_from_the_creation(running: Approvals) -> None:
     running.place.add_variant(variant(approval={**BOTH, "delay": "6s"}))
     running.becomes(FIRST, "Draft")
     began = time.monotonic()
-    eventually(lambda: _equal(running.place.condition("Ready")[0], "True"), timeout=40)
+    eventually(lambda: _equal(running.place.condition("Ready")[0], "True"))
     assert running.lifecycle(FIRST) == "Draft"
     running.becomes(FIRST, "Published")
     assert time.monotonic() - began > 4
@@ -136,7 +136,7 @@ def test_a_delay_counts_from_the_creation(running: Approvals) -> None:
 def test_a_policy_that_cannot_be_understood_is_told(running: Approvals) -> None:
     running.place.add_variant(variant(annotations={"approval.nephio.org/policy": "sometimes"}))
     said = 'annotation approval.nephio.org/policy: "sometimes" is neither initial nor always'
-    eventually(lambda: _equal(running.events(FIRST), [("InvalidApprovalPolicy", said)]), timeout=40)
+    eventually(lambda: _equal(running.events(FIRST), [("InvalidApprovalPolicy", said)]))
     assert running.lifecycle(FIRST) == "Draft"
 
 
@@ -145,7 +145,7 @@ def test_an_annotation_of_the_lease_stops_everything(running: Approvals) -> None
     running.switch(off=True)
     running.has_said("approvals are stopped")
     place.add_variant(variant(approval=BOTH))
-    eventually(lambda: _equal(place.condition("Ready")[0], "True"), timeout=40)
+    eventually(lambda: _equal(place.condition("Ready")[0], "True"))
     time.sleep(SETTLES)
     assert running.lifecycle(FIRST) == "Draft"
 
@@ -162,7 +162,7 @@ def test_with_its_variant_goes_what_was_published_if_the_policy_says_so(running:
         running.becomes(name, "Published")
     for name in ("my-pv", "kept"):
         assert place.delete(CONFIG, "packagevariants", name).code == 200
-    eventually(lambda: _equal(place.exists(FIRST), False), timeout=40)  # what is expected
+    eventually(lambda: _equal(place.exists(FIRST), False))  # what is expected
     running.becomes(kept, "DeletionProposed")
     eventually(
         lambda: _equal(
@@ -189,7 +189,7 @@ def test_what_was_published_for_a_former_target_goes_and_a_persons_proposal_stay
     assert running.lifecycle(FIRST) == "DeletionProposed"
 
     place.change_variant(downstream=downstream("other"))
-    eventually(lambda: _equal(place.exists(FIRST), False), timeout=40)  # what is expected
+    eventually(lambda: _equal(place.exists(FIRST), False))  # what is expected
     running.becomes("deployments.other.packagevariant-1", "Published")
 
 
@@ -201,7 +201,6 @@ def test_an_approver_that_is_killed_is_followed_by_another(running: Approvals, t
         place.add_variant(variant(name, downstream=downstream(name), approval=BOTH))
     eventually(
         lambda: _some_published(place.porch.revisions("spec.lifecycle=Published,spec.repository=deployments")),
-        timeout=40,
     )
     running.approver.kill()
     second = approver(place, tmp_path)
@@ -220,7 +219,7 @@ def test_a_draft_that_somebody_edits_meanwhile_is_decided_about_again(running: A
     running.switch(off=True)
     running.has_said("approvals are stopped")
     place.add_variant(variant(approval=BOTH))
-    eventually(lambda: _equal(place.condition("Ready")[0], "True"), timeout=40)
+    eventually(lambda: _equal(place.condition("Ready")[0], "True"))
 
     def close(body: Json) -> None:
         body["spec"]["readinessGates"].append({"conditionType": "example.com/Reviewed"})
@@ -241,7 +240,7 @@ def test_each_controller_has_only_its_own_rights(running: Approvals) -> None:
     """The controller of variants cannot approve, the approver touches neither contents nor variants."""
     place = running.place
     place.add_variant(variant())
-    eventually(lambda: _equal(place.condition("Ready")[0], "True"), timeout=40)
+    eventually(lambda: _equal(place.condition("Ready")[0], "True"))
     accepted(place.porch.propose(FIRST))
     owner = owners_of(place.revision(FIRST))
     with closing(_as(place, VARIANTS)) as keeper:

@@ -20,7 +20,7 @@ SITES = ("site-a", "site-b", "site-c", "site-d")
 BOTH = {"propose": "WhenReady", "publish": "Always"}
 SETS = "/apis/config.porch.kpt.dev/v1alpha2"
 APPROVE = "config.porch.kpt.dev/approve-wave"
-LONG = 60.0
+LONG = 90.0
 SETTLES = 3.0
 """Seconds in which something would have happened if it were going to."""
 

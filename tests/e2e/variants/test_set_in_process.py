@@ -10,7 +10,7 @@ from porch_process import PorchProcess
 from set_place import SETS, SetPlace, package_set
 from variant_place import blueprint, new_place
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from krm.variants.sets.specs import spec_digest
 
 PREVIEWS = "packagevariantsetpreviews"
 VERBS = {"create": "POST", "update": "PUT", "delete": "DELETE"}
-LONG = 60.0
+LONG = 90.0
 PAUSED = "config.porch.kpt.dev/paused"
 TEAM = ("krm-platform.bigco.com", "v1", "Team", "teams")
 TEAMS = {"objectSelector": {"apiVersion": "krm-platform.bigco.com/v1", "kind": "Team"}}

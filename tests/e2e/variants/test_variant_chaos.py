@@ -219,7 +219,7 @@ class People:
         """Leave no proposal behind, which the variant would have to wait for, and no variant deleted."""
         for name in names:
             eventually(lambda name=name: self._rejected(name))  # type: ignore[misc]
-            eventually(lambda name=name: self._restored(name), timeout=30)  # type: ignore[misc]
+            eventually(lambda name=name: self._restored(name), timeout=60)  # type: ignore[misc]
 
     def _rejected(self, name: str) -> None:
         """Reject what is proposed; the controller may write it in the same moment, which refuses ours."""
@@ -267,7 +267,7 @@ def troubled(place: Place, dice: random.Random) -> Iterator[TroubledController]:
 
 
 @golden("I1", "I2", "I3", "I5", "I7", "I8")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_after_all_trouble_every_variant_is_true_and_nothing_is_lost(place: Place, seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311  (no secret hangs on it)
@@ -290,7 +290,7 @@ def test_after_all_trouble_every_variant_is_true_and_nothing_is_lost(place: Plac
 
 
 @golden("I2", "I3", "I5", "I7", "I8")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_after_kills_of_the_server_every_variant_is_true_and_nothing_is_lost(
     git_http: GitServer, tmp_path: Path
 ) -> None:

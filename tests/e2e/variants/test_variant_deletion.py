@@ -290,7 +290,7 @@ async def test_how_the_variant_is_deleted_decides_nothing(rig: Rig, policy: str,
     answer = rig.delete(CONFIG, "packagevariants", "my-pv", propagationPolicy=propagation)
     assert answer.code in {200, 202}, answer.body
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await rig.settle()
         while rig.has_variant():  # the collector has a part in it, before the controller's or after it
             await asyncio.sleep(0.2)

@@ -332,4 +332,4 @@ async def test_a_namespace_goes_with_its_variants(rig: Rig, policy: str) -> None
             answer = rig.porch.request("GET", path)
             assert answer.code == 404, answer.body
 
-        eventually(gone, timeout=30)
+        eventually(gone, timeout=60)

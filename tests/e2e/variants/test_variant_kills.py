@@ -197,7 +197,7 @@ def die() -> None:
 
 
 @golden("G-F13", "I3", "I8")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("told", STORIES)
 async def test_a_controller_that_dies_at_any_write_is_followed_by_one_that_completes(rig: Rig, told: str) -> None:
     story = STORIES[told]
@@ -231,7 +231,7 @@ ERRORS: dict[str, tuple[Callable[[], Exception], bool]] = {
 
 
 @golden("I3", "I8", "G-F14")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("told", STORIES)
 async def test_a_write_that_fails_is_made_up_for(rig: Rig, told: str) -> None:
     story = STORIES[told]

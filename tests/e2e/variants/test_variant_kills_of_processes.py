@@ -50,7 +50,7 @@ def is_done(place: Place, name: str, package: str) -> None:
 
 @golden("G-F13", "I3")
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_the_process_dies_at_each_write_of_a_new_variant_and_the_next_completes_it(
     place: Place, tmp_path: Path, when: str
 ) -> None:
@@ -64,12 +64,12 @@ def test_the_process_dies_at_each_write_of_a_new_variant_and_the_next_completes_
     with controllers_process(place.server.kubeconfig, place.namespace, tmp_path / "healthy.log") as process:
         for number in range(1, WRITES + 1):
             package = f"bar-{number}"
-            eventually(lambda package=package: is_done(place, package, package), timeout=30)  # type: ignore[misc]
+            eventually(lambda package=package: is_done(place, package, package), timeout=60)  # type: ignore[misc]
         assert process.running, process.tail()
 
 
 @golden("I2", "I3")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_server_that_is_killed_while_controllers_work_leaves_one_draft_for_each_variant(
     git_http: GitServer, tmp_path: Path
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_server_that_is_killed_while_controllers_work_leaves_one_draft_for_eac
                 eventually(lambda name=name: is_done(place, name, name), timeout=90)  # type: ignore[misc]
             place.new_upstream(2)
             place.change_variant(names[0], upstream=upstream(revision=2))
-            eventually(lambda: follows(place, names[0]), timeout=30)
+            eventually(lambda: follows(place, names[0]), timeout=60)
             assert process.running, process.tail()
         place.porch.close()
     finally:
