@@ -62,21 +62,27 @@ class PendingDrafts:
         One that cannot be read stays as it is; the rest of the repository need not suffer for it.
         """
         repository, settings = self._repository, self._repository.settings
+        # In this order: what is saved between the two looks is in its parcel, and not taken for what the parcel was begun on.
+        entries = [self._entry(parcel.revision) for parcel in await self._store.outbox.heads(settings.key)]
+        drafts = {entry.name: entry for entry in entries if entry is not None and int(entry.fields[REVISION]) == 0}
         parcels = await self._store.outbox.parcels(settings.key)
-        for name in await repository.run(self._stranded, parcels, after):
+        for name in await repository.run(self._stranded, drafts, parcels, after):
             try:
                 await self._follow(name, after.get(settings.branch_ref))
             except GitError as error:
                 log.warning("draft cannot be put on the new branch", revision=name, problem=str(error))
 
-    def _stranded(self, parcels: Sequence[Parcel], after: Mapping[str, str]) -> list[str]:
+    def _entry(self, name: str) -> Entry | None:
+        return self._store.get(key_of(self._repository.settings.namespace, name))
+
+    def _stranded(self, drafts: Mapping[str, Entry], parcels: Sequence[Parcel], after: Mapping[str, str]) -> list[str]:
         """Return the drafts whose beginning is in neither the registered branch nor a branch of theirs."""
         settings = self._repository.settings
         begun: dict[str, str] = {}
         heads = {settings.branch_ref}
         for parcel in parcels:
-            entry = self._store.get(key_of(settings.namespace, parcel.revision))
-            if entry is None or int(entry.fields[REVISION]) != 0:
+            entry = drafts.get(parcel.revision)
+            if entry is None:
                 continue
             with suppress(GitError):
                 if oid := self._begun(entry, parcel):
@@ -111,7 +117,7 @@ class PendingDrafts:
     async def _follow(self, name: str, head: str | None) -> None:
         """Put one of them on ``head``; once more if it is edited meanwhile, or that edit would be lost with its objects."""
         for _ in range(MAX_RETRIES):
-            entry = self._store.get(key_of(self._repository.settings.namespace, name))
+            entry = self._entry(name)
             if entry is None or int(entry.fields[REVISION]) != 0:
                 return
             commit, objects = await self._repository.run(self._rebased, entry, head)
