@@ -15,7 +15,7 @@ from kubernetes_asyncio.leaderelection.resourcelock.leaselock import LeaseLock
 
 GROUP, VERSION, PLURAL = "clients.porch.test", "v1", "widgets"
 WIDGET = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "Widget", "metadata": {"name": "pump"}, "spec": {"size": 1}}
-SECONDS = 20.0
+SECONDS = 60.0
 """For what takes one or two."""
 
 pytestmark = pytest.mark.usefixtures("widgets")

@@ -14,7 +14,7 @@ from client_programs import built
 from kubectl import Kubectl
 
 CHART = Path(__file__).resolve().parents[1] / "data" / "chart"
-SECONDS = 60
+SECONDS = 120
 Helm = Callable[..., "subprocess.CompletedProcess[str]"]
 Json = Any
 
@@ -45,7 +45,7 @@ def release(helm: Helm) -> Json:
 
 
 def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(helm: Helm, client_kubectl: Kubectl) -> None:
-    notes = ok(helm("install", "campus", str(CHART), "--wait", "--timeout", "30s"))
+    notes = ok(helm("install", "campus", str(CHART), "--wait", "--timeout", "60s"))
     assert "campus has 2 floors, in a namespace that is there." in notes
     check_installed(client_kubectl)
     assert (release(helm)["revision"], release(helm)["status"]) == ("1", "deployed")

@@ -146,7 +146,7 @@ def follow(core: Any, namespace: str, version: str, count: int) -> list[Any]:
     """Return the first events after a revision, Kubernetes' own ConfigMap left out."""
     watching, events = watch.Watch(), []
     for event in watching.stream(
-        core.list_namespaced_config_map, namespace, resource_version=version, timeout_seconds=20
+        core.list_namespaced_config_map, namespace, resource_version=version, timeout_seconds=60
     ):
         if event["object"].metadata.name != "kube-root-ca.crt":
             events.append(event)
@@ -186,9 +186,9 @@ def test_a_lease_is_taken_over_from_a_leader_that_gave_up(client_kubectl: Kubect
     eventually(lambda: _led(led, ["first"]))
     second = candidate("second", client_kubectl.namespace, led)
     second.start()
-    eventually(lambda: _led(led, ["first", "second"]), timeout=20)
+    eventually(lambda: _led(led, ["first", "second"]), timeout=60)
     for thread in (first, second):
-        thread.join(timeout=20)
+        thread.join(timeout=60)
         assert not thread.is_alive()
 
     lease = client.CoordinationV1Api().read_namespaced_lease("python", client_kubectl.namespace)

@@ -100,7 +100,7 @@ def test_the_metrics_listener_serves_what_upstreams_dashboards_ask_for(
     suite.register("git", porch_test)
     suite.make("git", "test-metrics", "v1")
 
-    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=60) as answer:
         assert answer.status == 200
         text = answer.read().decode()
 
