@@ -100,6 +100,7 @@ def test_interrupted_caller_leaves_nothing_running(tmp_path: Path) -> None:
     def interrupt() -> None:
         while not _is_noted(note):
             time.sleep(0.01)
+        time.sleep(1)  # the child runs before the call that started it has returned
         signal.raise_signal(signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt, daemon=True)
