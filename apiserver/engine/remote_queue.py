@@ -216,6 +216,10 @@ class RemoteQueue:
             except StoreUnavailable as error:
                 for waiting in self._next_batch():
                     waiting.fail(not_begun(waiting.job.name, error))
+            except Exception:  # or those who wait would do so for ever, with their claims in hand
+                log.exception("no turn came, unexpectedly", repository=self._repository.settings.key)
+                for waiting in self._next_batch():
+                    waiting.fail(InternalError.because("the push did not begin; the server's log says why"))
             self._tidy()
 
     def _next_batch(self) -> list[_Waiting]:

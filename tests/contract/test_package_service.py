@@ -18,7 +18,7 @@ from apiserver.engine.publish import PublishJob
 from apiserver.engine.push_jobs import RefView
 from apiserver.engine.repositories import RESOURCE, Held
 from apiserver.rules.lifecycle import Door
-from krm.meta.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
+from krm.meta.errors import AlreadyExists, Conflict, Forbidden, InternalError, Invalid, NotFound, ServiceUnavailable
 from storage.bodies import decode, encode_body
 from storage.git.errors import RefMoved, RemoteUnavailable
 from storage.interfaces import Mutation, ObjectKey, Op
@@ -496,6 +496,25 @@ async def test_an_approval_that_arrived_although_it_seemed_to_fail_is_answered_w
     assert published.name == name
     assert engine.body(name)["spec"]["revision"] == 1
     assert git(remote, "tag") == "app/v1"
+
+
+async def test_a_turn_that_fails_in_a_way_nobody_thought_of_leaves_nobody_waiting(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = (await engine.create("app")).name
+    await engine.move(name, "Proposed")
+    repository = engine.repositories.get(NAMESPACE, "repo").repository
+
+    def broken() -> None:
+        raise RuntimeError("nobody thought of this")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repository, "take_turn", broken)
+        with pytest.raises(InternalError, match="the push did not begin"):
+            async with asyncio.timeout(60):
+                await engine.approve(name)
+
+    assert (await engine.approve(name)).name == name
 
 
 async def test_an_edit_made_while_an_older_parcel_waits_to_be_pushed_is_pushed_whole(
