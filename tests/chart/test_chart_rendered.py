@@ -283,6 +283,18 @@ def test_long_names_of_release_and_namespace_stay_what_kubernetes_and_cert_manag
         assert len(one["spec"]["commonName"]) <= 64
 
 
+def test_a_release_whose_name_is_no_services_name_gets_another_one_or_is_refused(helm: Helm) -> None:
+    objects = documents(helm.ok("template", "a.porch", str(CHART), *OFFLINE))
+    refused = helm("template", "1st", str(CHART), *OFFLINE)
+
+    assert named(objects, "Service", "a-porch-server")
+    assert refused.returncode == 1
+    assert (
+        "1st-porch cannot be the name of a Service, which begins with a letter: set fullnameOverride" in refused.stderr
+    )
+    assert helm.ok("template", "1st", str(CHART), *OFFLINE, *settings({"fullnameOverride": "porch"}))
+
+
 def test_servers_that_manage_certificates_themselves_may_write_one_secret_and_one_apiservice(helm: Helm) -> None:
     objects = helm.render(SELF_MANAGED)
     name, settings = "porch-certificates", environment(objects)

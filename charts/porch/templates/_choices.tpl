@@ -24,6 +24,9 @@
 {{- end }}
 
 {{- define "porch.check" -}}
+{{- if not (regexMatch "^[a-z]" (include "porch.fullname" .)) -}}
+{{- fail (printf "%s cannot be the name of a Service, which begins with a letter: set fullnameOverride" (include "porch.fullname" .)) -}}
+{{- end -}}
 {{- if and (include "porch.serverIsReplicated" .) (not (include "porch.onPostgres" .)) -}}
 {{- fail "server.replicas above 1 and server.autoscaling need PostgreSQL: name a Secret with its URL in database.existingSecret.name, or run one replica" -}}
 {{- end -}}
