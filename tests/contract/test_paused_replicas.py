@@ -222,20 +222,39 @@ async def test_what_it_planned_before_is_planned_anew_after_another_publish(
     assert git(remote, "log", "--first-parent", "--format=%s", "main").count("Approving package revision app/") == 3
 
 
+async def proposal(engine: Engine) -> str:
+    draft = await engine.create("app")
+    await engine.move(draft.name, "Proposed")
+    return draft.name
+
+
+async def publishing(pair: tuple[Replica, Replica], folder: Path, *, in_git: bool) -> tuple[Path, str, PausedPush]:
+    """Have the first replica plan to publish a proposal, which is ``in_git`` already or not, and sleep past its lease."""
+    paused, _ = pair
+    remote = new_remote(folder / "remote.git")
+    await registered(pair, remote)
+    name = await proposal(paused.engine)
+    if in_git:
+        await quiet(paused.engine)
+    pause = PausedPush(paused, name)
+    await pause.past_its_lease()
+    return remote, name, pause
+
+
+async def told_a_draft(pair: tuple[Replica, Replica], name: str) -> None:
+    for replica in pair:
+        await replica.engine.sync()
+        assert replica.engine.body(name)["spec"]["lifecycle"] == "Draft"
+
+
 async def test_what_another_has_published_it_does_not_publish_again(
     pair: tuple[Replica, Replica], tmp_path: Path
 ) -> None:
-    paused, other = pair
-    remote = new_remote(tmp_path / "remote.git")
-    await registered(pair, remote)
-    draft = await paused.engine.create("app")
-    await paused.engine.move(draft.name, "Proposed")
-    await quiet(paused.engine)
-    pause = PausedPush(paused, draft.name)
-    await pause.past_its_lease()
+    _, other = pair
+    remote, name, pause = await publishing(pair, tmp_path, in_git=True)
 
     await asyncio.sleep(1)  # commits tell seconds: within one, both would make the very same publish, and both be right
-    await other.engine.approve(draft.name)
+    await other.engine.approve(name)
     tip = git(remote, "rev-parse", "main")
     pause.wake()
     with pytest.raises(Conflict):
@@ -245,20 +264,14 @@ async def test_what_another_has_published_it_does_not_publish_again(
     assert git(remote, "tag").split() == ["app/v1"]
     for replica in pair:
         await replica.engine.sync()
-        assert replica.engine.body(draft.name)["spec"]["revision"] == 1
+        assert replica.engine.body(name)["spec"]["revision"] == 1
 
 
 async def test_what_another_has_taken_back_it_does_not_publish(pair: tuple[Replica, Replica], tmp_path: Path) -> None:
-    paused, other = pair
-    remote = new_remote(tmp_path / "remote.git")
-    await registered(pair, remote)
-    draft = await paused.engine.create("app")
-    await paused.engine.move(draft.name, "Proposed")
-    await quiet(paused.engine)
-    pause = PausedPush(paused, draft.name)
-    await pause.past_its_lease()
+    _, other = pair
+    remote, name, pause = await publishing(pair, tmp_path, in_git=True)
 
-    await other.engine.move(draft.name, "Draft")
+    await other.engine.move(name, "Draft")
     async with asyncio.timeout(SLOW):
         while not git(remote, "for-each-ref", "refs/heads/drafts/app"):
             await asyncio.sleep(0.05)
@@ -267,33 +280,15 @@ async def test_what_another_has_taken_back_it_does_not_publish(pair: tuple[Repli
         await pause.approval
 
     assert git(remote, "tag") == ""
-    for replica in pair:
-        await replica.engine.sync()
-        assert replica.engine.body(draft.name)["spec"]["lifecycle"] == "Draft"
-
-
-async def proposal(engine: Engine) -> str:
-    draft = await engine.create("app")
-    await engine.move(draft.name, "Proposed")
-    return draft.name
-
-
-async def told_a_draft(pair: tuple[Replica, Replica], name: str) -> None:
-    for replica in pair:
-        await replica.engine.sync()
-        assert replica.engine.body(name)["spec"]["lifecycle"] == "Draft"
+    await told_a_draft(pair, name)
 
 
 @drafts_stay
 async def test_what_another_has_taken_back_it_does_not_publish_although_no_branch_moved(
     pair: tuple[Replica, Replica], tmp_path: Path
 ) -> None:
-    paused, other = pair
-    remote = new_remote(tmp_path / "remote.git")
-    await registered(pair, remote)
-    name = await proposal(paused.engine)
-    pause = PausedPush(paused, name)
-    await pause.past_its_lease()
+    _, other = pair
+    remote, name, pause = await publishing(pair, tmp_path, in_git=False)
 
     await other.engine.move(name, "Draft")
     refs = git(remote, "for-each-ref")
@@ -344,11 +339,7 @@ async def test_what_another_is_writing_it_does_not_publish_with_a_new_turn(
     pair: tuple[Replica, Replica], tmp_path: Path
 ) -> None:
     paused, other = pair
-    remote = new_remote(tmp_path / "remote.git")
-    await registered(pair, remote)
-    name = await proposal(paused.engine)
-    pause = PausedPush(paused, name)
-    await pause.past_its_lease()
+    remote, name, pause = await publishing(pair, tmp_path, in_git=False)
 
     async with other.engine.store.claim(claim_on(NAMESPACE, name)) as claimed:
         assert claimed
